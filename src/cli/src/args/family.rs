@@ -1,0 +1,202 @@
+//! The families `config`, `rig`, `scheduler` and `convoy`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::MergeWord;
+use crate::words;
+
+/// `ym config …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCmd {
+    /// Print the value of a key
+    #[command(after_long_help = "Example:\n  ym config get scheduler.max_polecats")]
+    Get {
+        /// Such as scheduler.max_polecats
+        key: String,
+    },
+    /// Set a key; comments in the file are kept
+    #[command(after_long_help = "Examples:\n  ym config set scheduler.max_polecats -1\n  ym config set worker.agent '[\"claude\", \"-p\"]'\n  ym config set limits.hard_cap 2h")]
+    Set {
+        /// Such as scheduler.max_polecats
+        key: String,
+        /// A number, a duration such as 30s, a word, or a list
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+        /// Further words of a command
+        #[arg(allow_hyphen_values = true, trailing_var_arg = true, hide = true)]
+        more: Vec<String>,
+    },
+    /// Take a key out of the file, so that its default holds
+    #[command(after_long_help = "Example:\n  ym config unset worker.agent")]
+    Unset {
+        /// Such as scheduler.max_polecats
+        key: String,
+    },
+    /// Print every key with its value
+    #[command(after_long_help = "Example:\n  ym config list scheduler")]
+    List {
+        /// Only keys that begin so
+        prefix: Option<String>,
+    },
+}
+
+/// `ym rig …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum RigCmd {
+    /// Register a project
+    #[command(after_long_help = "Example:\n  ym rig add api --prefix api --path ~/src/api --max-polecats 2")]
+    Add(RigAdd),
+    /// List the projects
+    #[command(after_long_help = "Example:\n  ym rig list --json")]
+    List,
+    /// Forget a project that has no work under way
+    #[command(after_long_help = "Example:\n  ym rig remove api")]
+    Remove {
+        /// Which one
+        name: String,
+    },
+    /// Stop new work in a project
+    #[command(after_long_help = "Example:\n  ym rig park api")]
+    Park {
+        /// Which one
+        name: String,
+    },
+    /// Let work start again in a parked project
+    #[command(after_long_help = "Example:\n  ym rig unpark api")]
+    Unpark {
+        /// Which one
+        name: String,
+    },
+    /// Take a project out of service
+    #[command(after_long_help = "Example:\n  ym rig dock api")]
+    Dock {
+        /// Which one
+        name: String,
+    },
+    /// Put a docked project back into service
+    #[command(after_long_help = "Example:\n  ym rig undock api")]
+    Undock {
+        /// Which one
+        name: String,
+    },
+}
+
+/// `ym rig add`
+#[derive(Debug, Args)]
+pub(crate) struct RigAdd {
+    /// Its name
+    pub(crate) name: String,
+    /// The prefix of its beads, without the hyphen
+    #[arg(long, short)]
+    pub(crate) prefix: String,
+    /// Where its workers run [default: NAME in the town if there, else the town]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) path: Option<PathBuf>,
+    /// The beads workspace it reads
+    #[arg(long, value_name = "FILE")]
+    pub(crate) beads: Option<PathBuf>,
+    /// At most so many live workers; -1 and 0: no limit
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) max_polecats: Option<i64>,
+    /// Executor of its beads
+    #[arg(long)]
+    pub(crate) executor: Option<String>,
+    /// Formula of its beads
+    #[arg(long)]
+    pub(crate) formula: Option<String>,
+}
+
+/// `ym scheduler …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum SchedulerCmd {
+    /// Show mode, pause, queue and capacity
+    #[command(after_long_help = "Example:\n  ym scheduler status")]
+    Status,
+    /// List scheduled beads by rig, with what they wait for
+    #[command(after_long_help = "Example:\n  ym scheduler list")]
+    List,
+    /// Run one planning pass now
+    #[command(after_long_help = "Examples:\n  ym scheduler run --dry-run\n  ym scheduler run --batch 2")]
+    Run {
+        /// Only say what would start
+        #[arg(long)]
+        dry_run: bool,
+        /// At most so many starts; 0: no limit [default: scheduler.batch_size]
+        #[arg(long, value_name = "N")]
+        batch: Option<u32>,
+    },
+    /// Pause all dispatch
+    #[command(after_long_help = "Example:\n  ym scheduler pause --reason \"API outage\" --for 2h")]
+    Pause {
+        /// Why
+        #[arg(long)]
+        reason: Option<String>,
+        /// For how long [default: until resumed]
+        #[arg(long = "for", value_name = "D", value_parser = words::span)]
+        span: Option<Duration>,
+    },
+    /// Resume dispatch
+    #[command(after_long_help = "Example:\n  ym scheduler resume")]
+    Resume,
+    /// Take beads off the schedule
+    #[command(after_long_help = "Examples:\n  ym scheduler clear --bead gt-abc\n  ym scheduler clear          # all of them; ym undo puts them back")]
+    Clear {
+        /// Only this one
+        #[arg(long)]
+        bead: Option<String>,
+    },
+    /// Give broken, failed or cancelled work another chance, with fresh budgets
+    #[command(after_long_help = "Example:\n  ym scheduler retry gt-abc")]
+    Retry {
+        /// Which bead
+        bead: String,
+    },
+    /// Run the safety scan now
+    #[command(after_long_help = "Example:\n  ym scheduler recover")]
+    Recover {
+        /// Only say what would be done
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// `ym convoy …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConvoyCmd {
+    /// Make a convoy of beads
+    #[command(after_long_help = "Example:\n  ym convoy create \"Login\" gt-abc gt-def --owned")]
+    Create {
+        /// What it is about
+        name: String,
+        /// Beads
+        beads: Vec<String>,
+        /// All open children of this epic
+        #[arg(long, value_name = "EPIC", hide = true)]
+        from_epic: Option<String>,
+        /// The caller looks after it
+        #[arg(long)]
+        owned: bool,
+        /// Merge strategy of its beads
+        #[arg(long)]
+        merge: Option<MergeWord>,
+        /// Base branch of its beads
+        #[arg(long, hide = true)]
+        base_branch: Option<String>,
+    },
+    /// List the convoys
+    #[command(after_long_help = "Example:\n  ym convoy list --all")]
+    List {
+        /// Closed ones too
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show a convoy and its beads
+    #[command(after_long_help = "Example:\n  ym convoy status hq-cv-abc12")]
+    Status {
+        /// Which; a unique prefix will do [default: all open ones, as a list]
+        id: Option<String>,
+    },
+}

@@ -1,0 +1,240 @@
+//! The words of the command line. One definition yields parsing, help, man page and completions.
+
+mod bead;
+mod family;
+mod sling;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use bead::{BeadAdd, BeadCmd, BeadUpdate, DepCmd};
+pub(crate) use family::{ConfigCmd, ConvoyCmd, RigAdd, RigCmd, SchedulerCmd};
+pub(crate) use sling::{AddArgs, MergeWord, SlingArgs};
+
+use crate::words::{self, Since};
+
+/// Runs work that runs by itself: coding agents, and any long command.
+#[derive(Debug, Parser)]
+#[command(name = "ym", version, disable_help_subcommand = true, infer_subcommands = false)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+
+    /// Serve the town in the foreground until SIGTERM: dispatch by itself, answer commands
+    #[arg(long)]
+    pub(crate) daemon: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Option<Cmd>,
+}
+
+/// Flags of every command.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Global {
+    /// The town [default: YM_TOWN, else the nearest directory upwards with a .yardmaster folder]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) town: Option<PathBuf>,
+
+    /// Answer with a JSON document
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// Print only ids
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+
+    /// When to use colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = false)]
+    pub(crate) color: ColorChoice,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorChoice {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// Every command.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Cmd {
+    /// Make a town; its directory becomes the first rig
+    #[command(after_long_help = "Example:\n  ym init ~/work/shop --prefix shop")]
+    Init {
+        /// Where [default: the working directory]
+        dir: Option<PathBuf>,
+        /// Bead prefix of the first rig [default: from its name]
+        #[arg(long, short)]
+        prefix: Option<String>,
+    },
+    /// Watch a throw-away town with simulated agents at work
+    #[command(after_long_help = "Example:\n  ym demo --headless --scale 3")]
+    Demo {
+        /// Progress lines and a summary, no console
+        #[arg(long)]
+        headless: bool,
+        /// How many times the usual work
+        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=500))]
+        scale: u32,
+    },
+    /// Show the whole picture: queue, workers, blocked, broken, capacity
+    #[command(after_long_help = "Example:\n  ym status --json | jq .scheduler.queued_ready")]
+    Status,
+    /// Read and change the settings of the town
+    #[command(subcommand, after_long_help = "Example:\n  ym config set scheduler.max_polecats 5\n\nym help config lists every key.")]
+    Config(ConfigCmd),
+    /// Manage the projects of the town
+    #[command(subcommand, after_long_help = "Example:\n  ym rig add api --prefix api --path ~/src/api")]
+    Rig(RigCmd),
+    /// Manage native beads, the pieces of work
+    #[command(subcommand, after_long_help = "Example:\n  ym bead add \"Fix the login page\" --rig api --priority P1")]
+    Bead(BeadCmd),
+    /// Schedule a command as a bead of its own
+    #[command(after_long_help = "Examples:\n  ym add -- make test\n  ym add --after b-x1 --priority 80 -- ./deploy.sh staging\n  ym add --file jobs.jsonl      # {\"argv\": [\"true\"], \"id\": \"b-1\", \"after\": []}")]
+    Add(AddArgs),
+    /// Wait until beads have ended or nothing can progress
+    #[command(after_long_help = "Examples:\n  ym wait gt-abc gt-def --timeout 30m\n  ym wait --all\n\nExit code 1 if any failed or is stuck.")]
+    Wait {
+        /// Beads
+        #[arg(required_unless_present = "all", value_name = "ID")]
+        ids: Vec<String>,
+        /// Everything that is scheduled or runs
+        #[arg(long, conflicts_with = "ids")]
+        all: bool,
+        /// For how long at most
+        #[arg(long, value_name = "D", value_parser = words::span)]
+        timeout: Option<Duration>,
+    },
+    /// Ask for beads, an epic or a convoy to be run
+    #[command(after_long_help = "Examples:\n  ym sling gt-abc gastown              # one bead\n  ym sling gt-abc gt-def gastown       # a batch\n  ym sling gt-epic-123                 # all children of an epic\n  ym sling hq-cv-abc12                 # all beads of a convoy\n  ym sling gt-abc --args \"mind the tests\" --var model=opus")]
+    Sling(Box<SlingArgs>),
+    /// Look at the queue, run a pass, pause and resume
+    #[command(subcommand, after_long_help = "Example:\n  ym scheduler run --dry-run")]
+    Scheduler(SchedulerCmd),
+    /// Track sets of beads
+    #[command(subcommand, after_long_help = "Example:\n  ym convoy create \"Login\" gt-abc gt-def")]
+    Convoy(ConvoyCmd),
+    /// Say why a bead is not running, and how it came to where it is
+    #[command(after_long_help = "Example:\n  ym why gt-abc")]
+    Why {
+        /// A bead
+        id: String,
+    },
+    /// Show all that is known of a bead, context, dispatch or convoy
+    #[command(after_long_help = "Example:\n  ym show gt-abc@2")]
+    Show {
+        /// Which; a unique prefix will do
+        id: String,
+    },
+    /// Print what a worker wrote
+    #[command(after_long_help = "Examples:\n  ym logs gt-abc -n 50\n  ym logs gt-abc@2 -f")]
+    Logs {
+        /// A bead (its last dispatch) or a dispatch
+        id: String,
+        /// Go on until the dispatch ends
+        #[arg(short, long)]
+        follow: bool,
+        /// Only the last so many lines
+        #[arg(short = 'n', long, value_name = "N")]
+        lines: Option<usize>,
+    },
+    /// Print the log of everything that happened
+    #[command(after_long_help = "Examples:\n  ym events --since 10m\n  ym events --follow --type dispatch --json")]
+    Events {
+        /// Go on as they happen
+        #[arg(short, long)]
+        follow: bool,
+        /// From there on: a position, a time or a span ago
+        #[arg(long, value_name = "T|SEQ", value_parser = words::since)]
+        since: Option<Since>,
+        /// Only this type, such as bead.closed, or this concept, such as bead
+        #[arg(long = "type", value_name = "T")]
+        kind: Option<String>,
+        /// Only the last so many
+        #[arg(short = 'n', long, value_name = "N")]
+        lines: Option<usize>,
+    },
+    /// Call work off: off the schedule, its worker ended
+    #[command(after_long_help = "Example:\n  ym cancel gt-abc")]
+    Cancel {
+        /// A bead, context or dispatch
+        id: String,
+    },
+    /// Call work off and kill its worker at once
+    #[command(after_long_help = "Example:\n  ym kill gt-abc")]
+    Kill {
+        /// A bead, context or dispatch
+        id: String,
+    },
+    /// Hold scheduled work back
+    #[command(after_long_help = "Example:\n  ym hold gt-abc")]
+    Hold {
+        /// A bead or context
+        id: String,
+    },
+    /// Let held work go
+    #[command(after_long_help = "Example:\n  ym unhold gt-abc")]
+    Unhold {
+        /// A bead or context
+        id: String,
+    },
+    /// Change the priority of scheduled work
+    #[command(after_long_help = "Example:\n  ym priority gt-abc 90")]
+    Priority {
+        /// A bead or context
+        id: String,
+        /// 1 to 100, higher is sooner
+        #[arg(value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
+        priority: u8,
+    },
+    /// Take the last operator command back
+    #[command(after_long_help = "Example:\n  ym scheduler clear && ym undo")]
+    Undo,
+    /// Drain and stop the daemon
+    #[command(after_long_help = "Examples:\n  ym stop --timeout 5m\n  ym stop --leave-running     # workers carry on without it")]
+    Stop {
+        /// How long workers may take to end [default: limits.shutdown_timeout]
+        #[arg(long, value_name = "D", value_parser = words::span)]
+        timeout: Option<Duration>,
+        /// Leave the workers to their shims
+        #[arg(long)]
+        leave_running: bool,
+    },
+    /// Have the daemon read config and sources again, and plan
+    #[command(after_long_help = "Example:\n  ym poke")]
+    Poke {
+        /// Only this rig
+        rig: Option<String>,
+    },
+    /// Check the health of the town
+    #[command(after_long_help = "Example:\n  ym doctor --fix")]
+    Doctor {
+        /// Repair what can safely be repaired
+        #[arg(long)]
+        fix: bool,
+    },
+    /// Print a completion script for a shell
+    #[command(after_long_help = "Example:\n  ym completions bash > ~/.local/share/bash-completion/completions/ym")]
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    #[command(after_long_help = "Example:\n  ym man | man -l -")]
+    Man {
+        /// Of this command
+        command: Vec<String>,
+    },
+    /// Explain a command or a topic
+    #[command(after_long_help = "Example:\n  ym help quickstart")]
+    Help {
+        /// A command, or one of quickstart, concepts, config, formulas, json, exit-codes
+        topic: Vec<String>,
+    },
+}

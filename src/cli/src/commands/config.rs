@@ -1,0 +1,87 @@
+//! `ym config …`: straight to the file, which a daemon reads again when it changes.
+
+use serde_json::{Value, json};
+use yard_client::Safe;
+use yard_daemon::config::{self, Absent, KEYS};
+
+use super::Done;
+use crate::args::ConfigCmd;
+use crate::output::Tone;
+use crate::render::Table;
+use crate::session::Session;
+
+pub(super) fn run(session: &mut Session, command: ConfigCmd) -> Done {
+    let path = session.town()?.config();
+    match command {
+        ConfigCmd::Get { key } => {
+            let value = config::get(&path, &key)?;
+            let text = if session.out.json() {
+                json!({"key": key, "value": value}).to_string()
+            } else {
+                shown(&key, &value)
+            };
+            session.out.line(text)?;
+        }
+        ConfigCmd::Set { key, value, more } => {
+            let value = std::iter::once(value).chain(more).collect::<Vec<_>>().join(" ");
+            let change = config::set(&path, &key, &value)?;
+            report(session, &change)?;
+        }
+        ConfigCmd::Unset { key } => {
+            let change = config::unset(&path, &key)?;
+            report(session, &change)?;
+        }
+        ConfigCmd::List { prefix } => list(session, &path, prefix.as_deref().unwrap_or_default())?,
+    }
+    Ok(0)
+}
+
+fn report(session: &mut Session, change: &config::Change) -> Result<(), crate::errors::Report> {
+    if session.out.json() {
+        session.out.line(json!({"key": change.key, "old": change.old, "value": change.new}))?;
+    } else if !session.out.quiet() {
+        let now = shown(&change.key, &change.new);
+        let before = match &change.old {
+            Some(old) if *old != change.new => format!(" (was {})", shown(&change.key, old)),
+            _ => String::new(),
+        };
+        session.out.line(Safe(&format!("{} = {now}{before}", change.key)))?;
+    }
+    Ok(())
+}
+
+fn list(session: &mut Session, path: &std::path::Path, prefix: &str) -> Result<(), crate::errors::Report> {
+    let entries = config::list(path)?.into_iter().filter(|entry| entry.key.starts_with(prefix));
+    if session.out.json() {
+        let entries: Vec<_> = entries.collect();
+        session.out.line(json!({"settings": entries}))?;
+        return Ok(());
+    }
+    let mut table = Table::new(&["KEY", "VALUE", ""]);
+    for entry in entries {
+        let value = shown(&entry.key, &entry.value);
+        let note = match &entry.problem {
+            Some(_) => session.out.paint(Tone::Bad, "not valid"),
+            None if entry.default => session.out.paint(Tone::Dim, "default"),
+            None => String::new(),
+        };
+        table.row(vec![Safe(&entry.key).to_string(), Safe(&value).to_string(), note]);
+    }
+    table.print(&mut session.out)?;
+    Ok(())
+}
+
+/// A value as one would type it.
+fn shown(key: &str, value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => {
+            let absent = KEYS.iter().find(|spec| spec.key == key).map(|spec| spec.absent);
+            match absent {
+                Some(Absent::Word(word)) => word.to_owned(),
+                _ => "none".to_owned(),
+            }
+        }
+        other => other.to_string(),
+    }
+}

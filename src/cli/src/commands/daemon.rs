@@ -1,0 +1,85 @@
+//! `ym --daemon`, `ym stop`, and the hidden life as a shim.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use yard_client::{Ask, Connection};
+use yard_daemon::DaemonError;
+use yard_engine::DispatchId;
+use yard_journal::Lease;
+
+use super::Done;
+use crate::errors::Report;
+use crate::session::Session;
+
+/// How long a stopped daemon may take to be gone.
+const GONE: Duration = Duration::from_secs(10);
+
+/// Serves the town until told to stop.
+pub(super) fn serve(session: &mut Session) -> Done {
+    let town = session.town()?;
+    let filter = tracing_subscriber::EnvFilter::try_from_env("YM_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    log.with_ansi(session.out.colours_errors()).with_target(false).init();
+    yard_daemon::run_daemon(&town)?;
+    Ok(0)
+}
+
+impl From<DaemonError> for Report {
+    fn from(error: DaemonError) -> Self {
+        match &error {
+            DaemonError::Served(_) => Self::new("already-served", error.to_string())
+                .hint("ym status asks it; ym stop ends it"),
+            DaemonError::Lease(_) => Self::new("lease", error.to_string()),
+            DaemonError::Open(_) => Self::new("open", error.to_string()).hint("ym doctor looks into it"),
+            DaemonError::Socket(_) => Self::new("socket", error.to_string()).hint("ym doctor looks into it"),
+        }
+    }
+}
+
+/// Stops whoever serves the town; nobody there is as good as stopped.
+pub(super) fn stop(session: &mut Session, timeout: Option<Duration>, leave_running: bool) -> Done {
+    let town = session.town()?;
+    let server = Connection::open(&town.folder()).ok().map(|connection| connection.hello().clone());
+    let Some(server) = server.filter(|hello| hello.role.dispatches_by_itself()) else {
+        return said(session, false, "no daemon is running");
+    };
+    let timeout_ms = timeout.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+    match session.ask(Ask::Stop { timeout_ms, leave_running }) {
+        // It answered, or left before it could: what counts is that it goes.
+        Ok(_) => {}
+        Err(report) if report.code() == "lost" => {}
+        Err(report) if report.code() == "no-daemon" => return said(session, false, "no daemon is running"),
+        Err(report) => return Err(report),
+    }
+    let patience = Instant::now() + GONE;
+    while Lease::holder(&town.lease()).is_some_and(|holder| holder.pid == Some(server.pid)) {
+        if Instant::now() > patience {
+            let message = format!("the daemon (pid {}) has drained but is still there", server.pid);
+            return Err(Report::new("still-running", message));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    said(session, true, &format!("daemon (pid {}) stopped", server.pid))
+}
+
+fn said(session: &mut Session, changed: bool, message: &str) -> Done {
+    if session.out.json() {
+        session.out.line(serde_json::json!({"changed": changed, "message": message, "ids": []}))?;
+    } else if !session.out.quiet() {
+        session.out.line(message)?;
+    }
+    Ok(0)
+}
+
+/// `ym __shim RUN_DIR DISPATCH SPEC`: one dispatch in the foreground.
+pub(crate) fn shim(words: &[OsString]) -> ExitCode {
+    let [run_dir, dispatch, spec] = words else { return ExitCode::from(2) };
+    match dispatch.to_str().and_then(|text| DispatchId::parse(text).ok()) {
+        Some(dispatch) => yard_workers::shim_main(Path::new(run_dir), &dispatch, Path::new(spec)),
+        None => ExitCode::from(2),
+    }
+}

@@ -1,0 +1,184 @@
+//! `ym logs`: what a worker wrote, straight from its files.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use yard_client::views::LogView;
+use yard_client::{Ask, Safe};
+
+use super::Done;
+use crate::output::Out;
+use crate::session::Session;
+
+/// How often a followed log is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// After how many quiet looks the town is asked whether more may come.
+const ASK_AFTER: u32 = 5;
+
+pub(super) fn logs(session: &mut Session, id: &str, follow: bool, lines: Option<usize>) -> Done {
+    let view: LogView = session.ask_for(Ask::LogOf { id: id.to_owned() })?;
+    if session.out.json() {
+        session.out.line(serde_json::to_string(&view)?)?;
+        return Ok(0);
+    }
+    let path = PathBuf::from(&view.path);
+    let older = rotated(&path);
+    let mut current = open(&path)?;
+    if current.is_none() && !older.exists() && !(follow && view.live) {
+        session.out.notice(&format!("{} has no output yet", view.dispatch_id));
+        return Ok(0);
+    }
+    let skip = match lines {
+        Some(n) => (lines_in(&older)? + lines_in(&path)?).saturating_sub(n),
+        None => 0,
+    };
+    let mut printer = Printer { skip, bytes: Vec::new() };
+    if let Some(mut old) = open(&older)? {
+        printer.copy(&mut old, &mut session.out)?;
+    }
+    if let Some(file) = &mut current {
+        printer.copy(file, &mut session.out)?;
+    }
+    if follow {
+        follow_on(session, &view, current, &mut printer)?;
+    }
+    printer.finish(&mut session.out)?;
+    Ok(0)
+}
+
+/// Goes on until the dispatch has ended and everything it wrote is printed.
+fn follow_on(
+    session: &mut Session,
+    view: &LogView,
+    mut current: Option<File>,
+    printer: &mut Printer,
+) -> Result<(), crate::errors::Report> {
+    let path = PathBuf::from(&view.path);
+    let mut live = view.live;
+    let mut quiet = 0;
+    loop {
+        session.out.flush()?;
+        let mut moved = 0;
+        if let Some(file) = &mut current {
+            moved += printer.copy(file, &mut session.out)?;
+        }
+        // A full log is moved aside and a new one begun; what we hold open is then the old one, read to its end.
+        if was_replaced(current.as_ref(), &path) {
+            current = open(&path)?;
+            if let Some(file) = &mut current {
+                moved += printer.copy(file, &mut session.out)?;
+            }
+        }
+        if moved > 0 {
+            quiet = 0;
+            continue;
+        }
+        if !live {
+            return Ok(());
+        }
+        quiet += 1;
+        if quiet % ASK_AFTER == 0 {
+            let id = view.dispatch_id.to_string();
+            live = session.ask_for::<LogView>(Ask::LogOf { id })?.live;
+        }
+        if live {
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+fn rotated(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".1");
+    PathBuf::from(name)
+}
+
+fn open(path: &Path) -> io::Result<Option<File>> {
+    match File::open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn was_replaced(open: Option<&File>, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(there) = std::fs::metadata(path) else { return false };
+    match open.map(File::metadata) {
+        Some(Ok(ours)) => (ours.dev(), ours.ino()) != (there.dev(), there.ino()),
+        _ => true,
+    }
+}
+
+fn lines_in(path: &Path) -> io::Result<usize> {
+    let Some(file) = open(path)? else { return Ok(0) };
+    let mut reader = BufReader::with_capacity(1 << 16, file);
+    let (mut lines, mut open_line) = (0, false);
+    loop {
+        let chunk = reader.fill_buf()?;
+        let Some(last) = chunk.last() else { return Ok(lines + usize::from(open_line)) };
+        lines += chunk.iter().filter(|b| **b == b'\n').count();
+        open_line = *last != b'\n';
+        let read = chunk.len();
+        reader.consume(read);
+    }
+}
+
+/// Prints bytes as they are, or, for a person's terminal, line by line without anything that could act on it.
+struct Printer {
+    /// Lines still to be left out.
+    skip: usize,
+    /// The start of a line whose end has not been written yet.
+    bytes: Vec<u8>,
+}
+
+impl Printer {
+    /// Prints what follows in a file; says how much that was.
+    fn copy(&mut self, file: &mut File, out: &mut Out) -> io::Result<usize> {
+        let mut buffer = [0; 1 << 16];
+        let mut all = 0;
+        // A log that was cut short is read from its start again.
+        let here = file.stream_position()?;
+        if file.metadata()?.len() < here {
+            file.seek(SeekFrom::Start(0))?;
+        }
+        loop {
+            let read = file.read(&mut buffer)?;
+            if read == 0 {
+                return Ok(all);
+            }
+            all += read;
+            self.print(&buffer[..read], out)?;
+        }
+    }
+
+    fn print(&mut self, mut chunk: &[u8], out: &mut Out) -> io::Result<()> {
+        while self.skip > 0 {
+            let Some(end) = chunk.iter().position(|b| *b == b'\n') else { return Ok(()) };
+            chunk = &chunk[end + 1..];
+            self.skip -= 1;
+        }
+        if !out.is_terminal() {
+            return out.raw(chunk);
+        }
+        for piece in chunk.split_inclusive(|b| *b == b'\n') {
+            self.bytes.extend_from_slice(piece);
+            if piece.ends_with(b"\n") || self.bytes.len() > 1 << 16 {
+                self.finish(out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, out: &mut Out) -> io::Result<()> {
+        if self.bytes.is_empty() {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(&self.bytes);
+        out.line(Safe(text.trim_end_matches(['\n', '\r'])))?;
+        self.bytes.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,145 @@
+//! `ym sling` and `ym add`.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use yard_client::views::SlingView;
+use yard_engine::command::{AddItem, SlingAction, SlingRequest, SlingResult};
+use yard_engine::{AccountName, Command, FormulaName, Refusal, RigName};
+
+use super::{Done, input_name, read_input};
+use crate::args::{AddArgs, SlingArgs};
+use crate::errors::{FAILED, Report};
+use crate::render::sling_results;
+use crate::session::Session;
+
+pub(super) fn sling(session: &mut Session, args: SlingArgs) -> Done {
+    if args.assign.is_some() {
+        return Err(Report::later("work cannot be assigned to registered agents yet").hint("sling it without --assign"));
+    }
+    let dry_run = args.dry_run;
+    let document = ask_with_rig(session, request(args)?)?;
+    let view: SlingView = serde_json::from_str(document.get())?;
+    let refused = |result: &SlingResult| result.action == SlingAction::Refused;
+    let all_refused = !view.results.is_empty() && view.results.iter().all(refused);
+    if session.out.json() {
+        session.out.document(&document)?;
+    } else if let ([only], true) = (view.results.as_slice(), all_refused) {
+        return Err(refusal_of(only));
+    } else {
+        sling_results(&mut session.out, &view.results, dry_run)?;
+    }
+    Ok(if all_refused { FAILED } else { 0 })
+}
+
+fn refusal_of(result: &SlingResult) -> Report {
+    let message = result.message.clone().unwrap_or_else(|| format!("{} was refused", result.id));
+    Report::new(result.code.as_deref().unwrap_or("refused"), message).hint(format!("ym why {} says more", result.id))
+}
+
+fn request(args: SlingArgs) -> Result<SlingRequest, Report> {
+    let mut ids = args.ids;
+    let mut formula = args.formula;
+    if let Some(bead) = args.on {
+        // Formula-on-bead: the first word is the formula, what follows is the rig.
+        formula = Some(std::mem::replace(&mut ids[0], bead));
+    }
+    let instructions = if args.stdin { Some(read_input("-")?) } else { args.args };
+    Ok(SlingRequest {
+        ids,
+        rig: None,
+        args: instructions,
+        vars: args.var.into_iter().collect(),
+        formula: formula.as_deref().map(FormulaName::parse).transpose().map_err(Refusal::from)?,
+        hook_raw_bead: args.hook_raw_bead,
+        merge: args.merge.map(Into::into),
+        no_merge: args.no_merge,
+        base_branch: args.base_branch,
+        account: args.account.as_deref().map(AccountName::parse).transpose().map_err(Refusal::from)?,
+        agent: args.agent,
+        owned: args.owned,
+        no_convoy: args.no_convoy,
+        no_boot: args.no_boot,
+        ralph: args.ralph,
+        executor: args.executor,
+        priority: args.priority,
+        not_before: args.not_before,
+        deadline: args.deadline,
+        force: args.force,
+        dry_run: args.dry_run,
+    })
+}
+
+/// Slings, taking the last word for a rig if it is one. A refusal changes nothing, so the second reading may be
+/// tried after the first; the likelier one comes first, and most slings need one ask.
+fn ask_with_rig(session: &mut Session, plain: SlingRequest) -> Result<Box<RawValue>, Report> {
+    let last = plain.ids.last().filter(|_| plain.ids.len() > 1);
+    let Some(rig) = last.and_then(|last| RigName::parse(last).ok()) else {
+        return session.command(Command::Sling(Box::new(plain)));
+    };
+    let mut with_rig = plain.clone();
+    with_rig.ids.pop();
+    with_rig.rig = Some(rig.clone());
+    // The id of a bead has a hyphen after its prefix; most names of rigs have none.
+    let rig_first = !rig.as_str().contains('-');
+    let (first, second) = if rig_first { (with_rig, plain) } else { (plain, with_rig) };
+    let wrong_reading = |report: &Report| matches!(report.code(), "unknown-rig" | "unknown-bead");
+    match session.command(Command::Sling(Box::new(first))) {
+        Err(report) if wrong_reading(&report) => {
+            session.command(Command::Sling(Box::new(second))).map_err(|again| match again.code() {
+                "unknown-rig" | "unknown-bead" => report,
+                _ => again,
+            })
+        }
+        other => other,
+    }
+}
+
+pub(super) fn add(session: &mut Session, args: AddArgs) -> Done {
+    #[derive(Deserialize)]
+    struct Added {
+        results: Vec<SlingResult>,
+    }
+    let items = match &args.file {
+        Some(name) => read_items(name, &read_input(name)?)?,
+        None => vec![AddItem {
+            argv: args.command,
+            name: args.name,
+            id: args.id,
+            after: args.after,
+            priority: args.priority,
+        }],
+    };
+    let document = session.command(Command::Add { items })?;
+    if session.out.json() {
+        session.out.document(&document)?;
+        return Ok(0);
+    }
+    let added: Added = serde_json::from_str(document.get())?;
+    if session.out.quiet() || !session.out.is_terminal() {
+        // Scripts read the last lines as ids.
+        for result in &added.results {
+            session.out.line(&result.id)?;
+        }
+    } else {
+        sling_results(&mut session.out, &added.results, false)?;
+    }
+    Ok(0)
+}
+
+/// Many items, one a line. Every bad line is named, and then nothing is added.
+fn read_items(name: &str, text: &str) -> Result<Vec<AddItem>, Report> {
+    let mut items = Vec::new();
+    let mut bad = Vec::new();
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        match serde_json::from_str::<AddItem>(line) {
+            Ok(item) => items.push(item),
+            Err(error) => bad.push(format!("line {}: {error}", number + 1)),
+        }
+    }
+    if let Some(first) = bad.first() {
+        let more = if bad.len() > 1 { format!(" ({} bad lines in all)", bad.len()) } else { String::new() };
+        return Err(Report::new("bad-input", format!("{}, {first}{more}; nothing was added", input_name(name)))
+            .hint("one JSON object a line: {\"argv\": [\"make\"], \"name\"?, \"id\"?, \"after\"?: [], \"priority\"?}"));
+    }
+    Ok(items)
+}

@@ -1,0 +1,73 @@
+//! `ym`: parse, ask the town, print. Everything that decides lives in other crates.
+
+mod args;
+mod commands;
+mod errors;
+mod help;
+mod output;
+mod render;
+mod session;
+mod words;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches};
+
+use crate::args::Cli;
+use crate::errors::Report;
+use crate::output::Out;
+use crate::session::Session;
+
+fn main() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    // Before anything else: these two are forked in large numbers and must stay small.
+    match words.get(1).and_then(|word| word.to_str()) {
+        Some("__forkserver") => return yard_workers::forkserver_main(),
+        Some("__shim") => return commands::shim(&words[2..]),
+        _ => {}
+    }
+    let json = asks_for_json(&words);
+    match parse(words) {
+        Ok(cli) => run(cli),
+        Err(error) => usage(&error, json),
+    }
+}
+
+fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let matches = help::with_groups(Cli::command()).try_get_matches_from(words)?;
+    Cli::from_arg_matches(&matches)
+}
+
+fn run(cli: Cli) -> ExitCode {
+    let out = Out::new(cli.global.json, cli.global.quiet, cli.global.color);
+    let mut session = Session::new(out, cli.global.town.clone());
+    let done = commands::run(&mut session, cli).and_then(|code| {
+        session.out.flush()?;
+        Ok(code)
+    });
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(report) => report.show(&mut session.out),
+    }
+}
+
+/// Whether the caller wants JSON even if the rest of the line makes no sense.
+fn asks_for_json(words: &[OsString]) -> bool {
+    words.iter().take_while(|word| *word != "--").any(|word| word == "--json")
+}
+
+/// Help and version are answers; everything else clap says is a mistake in the words.
+fn usage(error: &clap::Error, json: bool) -> ExitCode {
+    if !error.use_stderr() {
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    if !json {
+        let _ = error.print();
+        return ExitCode::from(errors::USAGE);
+    }
+    let text = error.render().to_string();
+    let (message, hint) = errors::split_usage(&text);
+    Report::usage(message).hint(hint).show(&mut Out::new(true, false, args::ColorChoice::Never))
+}

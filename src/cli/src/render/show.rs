@@ -1,0 +1,179 @@
+//! One thing with all that is known of it.
+
+use std::io;
+
+use yard_client::views::{ContextView, DispatchView, ShowView, WhyView};
+use yard_client::{Safe, safe_line};
+use yard_engine::readiness::Reason;
+
+use super::{Table, tone_of};
+use crate::output::{Out, Tone};
+use crate::words::{now, short};
+
+/// Lines of a description shown.
+const DESCRIPTION: usize = 40;
+
+/// Why a bead is where it is.
+pub(crate) fn why(out: &mut Out, view: &WhyView) -> io::Result<()> {
+    let state = out.paint(tone_of(view.state), view.state.as_str());
+    let ready = if view.ready { ", ready to start" } else { "" };
+    out.line(format!("{} is {state}{ready}", view.id))?;
+    reasons(out, &view.reasons)?;
+    if view.history.is_empty() {
+        return Ok(());
+    }
+    out.heading("History")?;
+    let mut table = Table::plain();
+    for line in &view.history {
+        let said = format!("{} ({})", line.reason, line.actor);
+        let to = safe_line(&line.to, 14);
+        table.row(vec![line.at.to_string(), to, said]);
+    }
+    table.print(out)
+}
+
+fn reasons(out: &mut Out, reasons: &[Reason]) -> io::Result<()> {
+    for reason in reasons {
+        let code = serde_json::to_value(reason.code).ok();
+        let code = code.as_ref().and_then(|code| code.as_str()).unwrap_or_default().to_owned();
+        let mark = out.paint(Tone::Warn, "⏸");
+        let text = safe_line(&format!("{code}: {}", reason.message), out.width() - 4);
+        out.line(format!("  {mark} {text}"))?;
+    }
+    Ok(())
+}
+
+/// A bead with its context and attempts.
+pub(crate) fn bead(out: &mut Out, view: &ShowView) -> io::Result<()> {
+    let bead = &view.bead;
+    if out.quiet() {
+        return out.line(&bead.id);
+    }
+    let title = safe_line(&bead.title, out.width().saturating_sub(bead.id.as_str().len() + 2));
+    out.line(format!("{}  {title}", out.paint(Tone::Bold, bead.id.as_str())))?;
+    let state = out.paint(tone_of(bead.state), bead.state.as_str());
+    let rig = bead.rig.as_ref().map_or_else(|| "no rig".to_owned(), |rig| format!("rig {rig}"));
+    out.line(format!("{state}, {}, P{}, {rig}, tracker says {}", Safe(&bead.kind), bead.priority, Safe(&bead.status)))?;
+    reasons(out, &bead.reasons)?;
+    let mut facts = Table::plain();
+    let mut fact = |name: &str, value: String| facts.row(vec![name.to_owned(), value]);
+    if let Some(assignee) = &bead.assignee {
+        fact("assignee", assignee.clone());
+    }
+    if !bead.labels.is_empty() {
+        fact("labels", bead.labels.join(", "));
+    }
+    for dependency in &bead.dependencies {
+        fact("needs", format!("{} ({})", dependency.id, dependency.kind));
+    }
+    if let Some(argv) = &bead.argv {
+        fact("command", argv.join(" "));
+    }
+    fact("created", bead.created_at.to_string());
+    if let Some(at) = bead.closed_at {
+        fact("closed", format!("{at} {}", bead.close_reason.as_deref().unwrap_or_default()));
+    }
+    facts.print(out)?;
+    if let Some(text) = &bead.description {
+        out.line("")?;
+        for line in text.lines().take(DESCRIPTION) {
+            out.line(format!("  {}", safe_line(line, out.width() - 2)))?;
+        }
+    }
+    if let Some(context) = &view.context {
+        out.heading("Context")?;
+        context_facts(out, context)?;
+    }
+    if !view.dispatches.is_empty() {
+        out.heading("Dispatches")?;
+        let mut table = Table::plain();
+        for attempt in &view.dispatches {
+            table.row(dispatch_row(attempt));
+        }
+        table.print(out)?;
+    }
+    Ok(())
+}
+
+/// A context.
+pub(crate) fn context(out: &mut Out, view: &ContextView) -> io::Result<()> {
+    if out.quiet() {
+        return out.line(&view.id);
+    }
+    context_facts(out, view)
+}
+
+fn context_facts(out: &mut Out, view: &ContextView) -> io::Result<()> {
+    let fields = &view.fields;
+    let mut table = Table::plain();
+    let mut fact = |name: &str, value: String| table.row(vec![name.to_owned(), value]);
+    let reason = view.close_reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    fact("context", format!("{} {}{reason}", view.id, view.status));
+    fact("bead", format!("{} in {}", fields.work_bead_id, fields.target_rig));
+    fact("enqueued", format!("{} ({} ago)", fields.enqueued_at, short(now().since(fields.enqueued_at))));
+    fact("priority", view.priority.to_string());
+    if view.held {
+        fact("held", format!("ym unhold {}", fields.work_bead_id));
+    }
+    if let Some(formula) = &fields.formula {
+        fact("formula", formula.to_string());
+    }
+    if let Some(args) = &fields.args {
+        fact("args", args.clone());
+    }
+    if let Some(vars) = &fields.vars {
+        fact("vars", vars.replace('\n', ", "));
+    }
+    if let Some(convoy) = &fields.convoy {
+        fact("convoy", convoy.to_string());
+    }
+    if let Some(account) = &fields.account {
+        fact("account", account.to_string());
+    }
+    if fields.dispatch_failures > 0 {
+        let last = fields.last_failure.as_deref().unwrap_or_default();
+        fact("failures", format!("{}: {last}", fields.dispatch_failures));
+    }
+    if view.crashes + view.unavailables > 0 {
+        fact("retries", format!("{} crashes, {} unavailable", view.crashes, view.unavailables));
+    }
+    if let Some(at) = view.not_before {
+        fact("not before", at.to_string());
+    }
+    if let Some(at) = view.deadline {
+        fact("deadline", at.to_string());
+    }
+    table.print(out)
+}
+
+/// A dispatch.
+pub(crate) fn dispatch(out: &mut Out, view: &DispatchView) -> io::Result<()> {
+    if out.quiet() {
+        return out.line(&view.dispatch.id);
+    }
+    let mut table = Table::plain();
+    let dispatch = &view.dispatch;
+    let mut fact = |name: &str, value: String| table.row(vec![name.to_owned(), value]);
+    fact("dispatch", format!("{} ({})", dispatch.id, view.phase));
+    fact("context", dispatch.context.to_string());
+    fact("where", format!("{} by {}", dispatch.rig, dispatch.executor));
+    fact("started", dispatch.started_at.to_string());
+    if let Some(pid) = dispatch.pid {
+        fact("pid", pid.to_string());
+    }
+    if let Some(step) = &dispatch.step {
+        fact("last step", step.clone());
+    }
+    if let Some(ended) = &dispatch.ended {
+        fact("ended", ended.at.to_string());
+    }
+    fact("log", format!("ym logs {}", dispatch.id));
+    table.print(out)
+}
+
+fn dispatch_row(view: &DispatchView) -> Vec<String> {
+    let dispatch = &view.dispatch;
+    let began = dispatch.running_at.unwrap_or(dispatch.started_at);
+    let until = dispatch.ended.as_ref().map_or_else(now, |ended| ended.at);
+    vec![dispatch.id.to_string(), began.to_string(), short(until.since(began)), view.phase.clone()]
+}

@@ -1,0 +1,114 @@
+//! The combined picture, and how a wait ended.
+
+use std::io;
+
+use yard_client::views::{Queued, StatusView, StuckView, WaitView};
+use yard_client::{Safe, safe_line};
+
+use super::{Table, convoys, in_short, scheduler_status, tone_of};
+use crate::output::{Out, Tone};
+use crate::words::{count, now, short};
+
+/// Lines per section.
+const SHOWN: usize = 10;
+
+/// Everything at once.
+pub(crate) fn status(out: &mut Out, view: &StatusView, town: &str) -> io::Result<()> {
+    if out.quiet() {
+        return view.running.iter().try_for_each(|worker| out.line(&worker.id));
+    }
+    let served = match (view.daemon.running, view.daemon.pid) {
+        (true, Some(pid)) => format!("daemon pid {pid}"),
+        (true, None) => "daemon running".to_owned(),
+        (false, _) => "no daemon".to_owned(),
+    };
+    let room = out.width().saturating_sub(served.len() + 8);
+    out.line(format!("Town: {} ({served})", safe_line(town, room)))?;
+    scheduler_status(out, &view.scheduler)?;
+    for alert in &view.alerts {
+        out.line(out.paint(Tone::Bad, &format!("! {}", Safe(alert))))?;
+    }
+    if !view.running.is_empty() {
+        out.heading(&format!("Running ({})", view.running.len()))?;
+        let mut table = Table::plain();
+        for worker in view.running.iter().take(SHOWN) {
+            let title = if worker.stopping { format!("(stopping) {}", worker.title) } else { worker.title.clone() };
+            let since = short(now().since(worker.started_at));
+            table.row(vec![worker.dispatch_id.to_string(), worker.rig.to_string(), since, title]);
+        }
+        table.print(out)?;
+        more(out, view.running.len())?;
+    }
+    let beads = &view.scheduler.beads;
+    queue(out, "Queued", beads.iter().filter(|bead| !bead.blocked))?;
+    queue(out, "Blocked", beads.iter().filter(|bead| bead.blocked))?;
+    if !view.problems.is_empty() {
+        out.heading(&format!("Needs a person ({})", view.problems.len()))?;
+        stuck(out, &view.problems)?;
+    }
+    if !view.convoys.is_empty() {
+        out.heading(&format!("Convoys ({})", view.convoys.len()))?;
+        convoys(out, &view.convoys[..view.convoys.len().min(SHOWN)])?;
+        more(out, view.convoys.len())?;
+    }
+    Ok(())
+}
+
+fn more(out: &mut Out, all: usize) -> io::Result<()> {
+    match all.saturating_sub(SHOWN) {
+        0 => Ok(()),
+        more => out.line(format!("  … and {more} more")),
+    }
+}
+
+fn queue<'a>(out: &mut Out, name: &str, beads: impl Iterator<Item = &'a Queued>) -> io::Result<()> {
+    let beads: Vec<&Queued> = beads.collect();
+    if beads.is_empty() {
+        return Ok(());
+    }
+    out.heading(&format!("{name} ({})", beads.len()))?;
+    let mut table = Table::plain();
+    for bead in beads.iter().take(SHOWN) {
+        let about = if bead.reasons.is_empty() { bead.title.clone() } else { in_short(&bead.reasons) };
+        table.row(vec![bead.id.to_string(), bead.target_rig.to_string(), bead.priority.to_string(), about]);
+    }
+    table.print(out)?;
+    more(out, beads.len())
+}
+
+fn stuck(out: &mut Out, beads: &[StuckView]) -> io::Result<()> {
+    let mut table = Table::plain();
+    for bead in beads.iter().take(SHOWN) {
+        let state = bead.state.map(|state| out.paint(tone_of(state), state.as_str())).unwrap_or_default();
+        let why = match bead.reasons.as_slice() {
+            [] => "nothing starts it by itself: ym --daemon, or ym scheduler run".to_owned(),
+            reasons => in_short(reasons),
+        };
+        table.row(vec![bead.id.to_string(), state, why]);
+    }
+    table.print(out)?;
+    more(out, beads.len())
+}
+
+/// How a wait ended.
+pub(crate) fn waited(out: &mut Out, view: &WaitView) -> io::Result<()> {
+    let done = view.done_count.unwrap_or(view.done.len());
+    let mut parts = vec![format!("{done} done")];
+    if !view.failed.is_empty() {
+        parts.push(format!("{} failed", view.failed.len()));
+    }
+    if !view.stuck.is_empty() {
+        let word = if view.timed_out { "not ended" } else { "stuck" };
+        parts.push(format!("{} {word}", view.stuck.len()));
+    }
+    let line = parts.join(", ");
+    out.line(if view.timed_out { format!("Time is up: {line}") } else { line })?;
+    if !view.failed.is_empty() {
+        let ids: Vec<&str> = view.failed.iter().take(SHOWN).map(yard_engine::BeadId::as_str).collect();
+        let rest = view.failed.len().saturating_sub(SHOWN);
+        let rest = if rest > 0 { format!(" and {}", count(rest, "other")) } else { String::new() };
+        let text = safe_line(&format!("Failed: {}{rest}; ym why ID, ym logs ID", ids.join(", ")), out.width());
+        out.line(out.paint(Tone::Bad, &text))?;
+    }
+    stuck(out, &view.stuck)
+}

@@ -1,0 +1,107 @@
+//! Columns: as wide as what stands in them, the last one cut so that a line fits.
+
+use std::io;
+
+use unicode_width::UnicodeWidthStr;
+use yard_client::safe_line;
+
+use crate::output::{Out, Tone};
+
+/// No column but the last gets wider than this.
+const WIDEST: usize = 40;
+
+/// Rows under headings. Cells must be safe already, except that the last one of a row is cut.
+pub(crate) struct Table {
+    headings: Vec<String>,
+    rows: Vec<Vec<String>>,
+    indent: usize,
+}
+
+impl Table {
+    pub(crate) fn new(headings: &[&str]) -> Self {
+        Self { headings: headings.iter().map(ToString::to_string).collect(), rows: Vec::new(), indent: 0 }
+    }
+
+    /// Rows without headings, set in a little.
+    pub(crate) fn plain() -> Self {
+        Self { headings: Vec::new(), rows: Vec::new(), indent: 2 }
+    }
+
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// Prints headings and rows; nothing at all if there are no rows.
+    pub(crate) fn print(&self, out: &mut Out) -> io::Result<()> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        let columns = self.rows.iter().chain([&self.headings]).map(Vec::len).max().unwrap_or(0);
+        let width_of = |column: usize| {
+            let cells = self.rows.iter().chain([&self.headings]).filter_map(|row| row.get(column));
+            cells.map(|cell| shown_width(cell)).max().unwrap_or(0).min(WIDEST)
+        };
+        let widths: Vec<usize> = (0..columns).map(width_of).collect();
+        if self.headings.iter().any(|heading| !heading.is_empty()) {
+            let line = self.line(&self.headings, &widths, out.width());
+            let line = out.paint(Tone::Dim, &line);
+            out.line(line)?;
+        }
+        for row in &self.rows {
+            out.line(self.line(row, &widths, out.width()))?;
+        }
+        Ok(())
+    }
+
+    fn line(&self, row: &[String], widths: &[usize], width: usize) -> String {
+        let mut line = " ".repeat(self.indent);
+        let mut used = self.indent;
+        for (column, cell) in row.iter().enumerate() {
+            let last = column + 1 == row.len();
+            let room = if last { width.saturating_sub(used).max(10) } else { widths[column] };
+            let cell = fit(cell, room);
+            line.push_str(&cell);
+            if !last {
+                let pad = (widths[column] + 2).saturating_sub(shown_width(&cell));
+                line.push_str(&" ".repeat(pad));
+                used += widths[column] + 2;
+            }
+        }
+        line.truncate(line.trim_end().len());
+        line
+    }
+}
+
+/// Cuts a cell. Coloured ones are short words of our own and stay whole.
+fn fit(cell: &str, room: usize) -> String {
+    if cell.starts_with('\u{1b}') { cell.to_owned() } else { safe_line(cell, room) }
+}
+
+/// Columns a cell takes up, our own colours not counted.
+fn shown_width(cell: &str) -> usize {
+    match cell.strip_prefix('\u{1b}') {
+        None => cell.width(),
+        Some(coloured) => {
+            let text = coloured.split_once('m').map_or("", |(_, text)| text);
+            text.split('\u{1b}').next().unwrap_or_default().width()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_fit_whatever_stands_in_them() {
+        let mut table = Table::new(&["ID", "TITLE"]);
+        table.row(vec!["gt-abc".to_owned(), "x".repeat(500)]);
+        table.row(vec!["日本語".to_owned(), "two\nlines".to_owned()]);
+        let widths = [6, 80];
+        for row in &table.rows {
+            let line = table.line(row, &widths, 80);
+            assert!(line.width() <= 80 && !line.contains('\n'), "{line}");
+        }
+        assert_eq!(shown_width("\u{1b}[31mFAIL\u{1b}[0m"), 4);
+    }
+}

@@ -1,0 +1,191 @@
+//! The socket protocol: JSON lines over a Unix socket. The server speaks first, with a versioned hello; then each
+//! request gets zero or more items and one final reply.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use yard_engine::{Command, Refusal, Seq, Timestamp};
+
+/// Version of this protocol; a server of another version is refused with a clear message.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// What the server says first.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Hello {
+    /// Protocol version.
+    pub ym: u32,
+    /// Program version.
+    pub version: String,
+    /// The process that serves.
+    pub pid: u32,
+    /// What it is.
+    pub role: ServerRole,
+}
+
+/// Who serves the socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServerRole {
+    /// A daemon: dispatches by itself.
+    Daemon,
+    /// An open console: dispatches by itself.
+    Console,
+    /// A passing command: serves while it is there.
+    Command,
+}
+
+impl ServerRole {
+    /// Whether waiting work starts by itself while this one serves.
+    pub fn dispatches_by_itself(self) -> bool {
+        match self {
+            Self::Daemon | Self::Console => true,
+            Self::Command => false,
+        }
+    }
+}
+
+/// One request.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Request {
+    /// Who asks.
+    pub actor: String,
+    /// What is asked.
+    pub ask: Ask,
+}
+
+/// What can be asked.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "kebab-case")]
+pub enum Ask {
+    /// A change.
+    Command {
+        /// Which.
+        command: Command,
+    },
+    /// `scheduler status`; a summary leaves the beads out.
+    SchedulerStatus {
+        /// Without the list of beads.
+        summary: bool,
+    },
+    /// `scheduler list`.
+    SchedulerList,
+    /// `status`.
+    Status {
+        /// Without the list of queued beads.
+        summary: bool,
+    },
+    /// `rig list`.
+    RigList,
+    /// `bead list`, `ready`, `blocked`.
+    BeadList {
+        /// Which ones.
+        filter: BeadFilter,
+    },
+    /// `convoy list`.
+    ConvoyList {
+        /// Closed ones too.
+        all: bool,
+    },
+    /// `convoy status`.
+    ConvoyStatus {
+        /// Which.
+        id: String,
+    },
+    /// `show`.
+    Show {
+        /// A bead, context, dispatch or convoy.
+        id: String,
+    },
+    /// `why`.
+    Why {
+        /// Which bead.
+        id: String,
+    },
+    /// Where the log of a dispatch lies.
+    LogOf {
+        /// A bead or dispatch.
+        id: String,
+    },
+    /// The log of events, as items.
+    Events {
+        /// Which.
+        query: EventsAsk,
+    },
+    /// Waits until beads have ended or cannot progress.
+    Wait {
+        /// Which; empty with `all`.
+        ids: Vec<String>,
+        /// Everything that is scheduled or runs.
+        all: bool,
+        /// For how long.
+        timeout_ms: Option<u64>,
+        /// Without the list of what is done.
+        summary: bool,
+    },
+    /// Reads the config and the sources again.
+    Poke,
+    /// Drains and stops the daemon.
+    Stop {
+        /// How long workers may take.
+        timeout_ms: Option<u64>,
+        /// Leaves the workers to their shims.
+        leave_running: bool,
+    },
+}
+
+/// Which beads to list.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BeadFilter {
+    /// Only beads that could be slung and would start.
+    pub ready: bool,
+    /// Only blocked ones.
+    pub blocked: bool,
+    /// Closed ones too.
+    pub all: bool,
+    /// Only of this rig.
+    pub rig: Option<String>,
+}
+
+/// Which events to read.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EventsAsk {
+    /// After this position.
+    pub since: Option<Seq>,
+    /// From this time on.
+    pub since_time: Option<Timestamp>,
+    /// Only this type, or this concept.
+    pub kind: Option<String>,
+    /// Only the last so many.
+    pub tail: Option<usize>,
+    /// Goes on as they happen.
+    pub follow: bool,
+}
+
+/// One line from the server.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reply {
+    /// One of several.
+    Item(Box<RawValue>),
+    /// The final answer, with notices for people.
+    Ok {
+        /// The document.
+        document: Box<RawValue>,
+        /// For stderr.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notices: Vec<String>,
+    },
+    /// The final refusal.
+    Error(Refusal),
+}
+
+impl Reply {
+    /// A final answer.
+    pub fn document<T: Serialize>(document: &T) -> Self {
+        match serde_json::value::to_raw_value(document) {
+            Ok(document) => Self::Ok { document, notices: Vec::new() },
+            Err(error) => Self::Error(Refusal::new("internal", error.to_string())),
+        }
+    }
+}

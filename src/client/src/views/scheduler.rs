@@ -1,0 +1,194 @@
+//! `scheduler status` and `scheduler list`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use yard_engine::bead::Verdict;
+use yard_engine::capacity::{Limit, Room};
+use yard_engine::context::Context;
+use yard_engine::readiness::Reason;
+use yard_engine::{BeadId, ContextId, RigName, State, Timestamp};
+
+/// The scheduler at a glance.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SchedulerStatus {
+    /// `direct` or `deferred`.
+    pub mode: String,
+    /// Whether dispatch is stopped.
+    pub paused: bool,
+    /// By whom.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_by: Option<String>,
+    /// Since when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_at: Option<Timestamp>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause_reason: Option<String>,
+    /// Until when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause_until: Option<Timestamp>,
+    /// Scheduled beads that have not started.
+    pub queued_total: usize,
+    /// Those that would start if there were room.
+    pub queued_ready: usize,
+    /// Live workers.
+    pub active_polecats: usize,
+    /// Beads whose breaker is open.
+    pub circuit_broken: usize,
+    /// Room.
+    pub capacity: CapacityView,
+    /// When anything was last started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_dispatch_at: Option<Timestamp>,
+    /// Everything scheduled, in order of priority and age.
+    #[serde(default)]
+    pub beads: Vec<Queued>,
+}
+
+/// How much room there is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CapacityView {
+    /// Town-wide cap; none in direct mode.
+    pub max: Option<u64>,
+    /// Live workers.
+    pub active: u64,
+    /// Free places; none when unlimited.
+    pub free: Option<u64>,
+    /// Every configured limit.
+    pub limits: Vec<LimitView>,
+}
+
+/// One configured limit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitView {
+    /// `town`, `rig api`, `account main`.
+    pub name: String,
+    /// The cap.
+    pub max: Option<u64>,
+    /// Live workers that count.
+    pub active: u64,
+    /// Free places.
+    pub free: Option<u64>,
+}
+
+/// A scheduled bead.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queued {
+    /// The bead.
+    pub id: BeadId,
+    /// Its title.
+    pub title: String,
+    /// Its status in the tracker.
+    pub status: String,
+    /// Where it will run.
+    pub target_rig: RigName,
+    /// The context.
+    pub context_id: ContextId,
+    /// 1 to 100.
+    pub priority: u8,
+    /// Since when it waits.
+    pub enqueued_at: Timestamp,
+    /// It would start if there were room.
+    pub ready: bool,
+    /// It waits for other beads or a person.
+    pub blocked: bool,
+    /// Every reason why it has not started.
+    pub reasons: Vec<Reason>,
+    /// Starts that failed.
+    pub dispatch_failures: u32,
+    /// What the last one said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<String>,
+    /// Not before this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
+}
+
+/// Scheduled beads by rig.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchedulerList {
+    /// One per rig that has any.
+    pub rigs: Vec<RigQueue>,
+}
+
+/// The scheduled beads of one rig.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RigQueue {
+    /// The rig.
+    pub rig: RigName,
+    /// Its beads.
+    pub beads: Vec<Queued>,
+}
+
+/// Renders `scheduler status`; a summary leaves the beads out.
+pub fn scheduler_status(state: &State, summary: bool) -> SchedulerStatus {
+    let pause = state.pause();
+    let broken = state.settled().filter(|(_, verdict)| *verdict == Verdict::CircuitBroken).count();
+    let starting = state.live_dispatches().filter(|d| d.running_at.is_none()).count();
+    SchedulerStatus {
+        mode: if state.settings().is_deferred() { "deferred" } else { "direct" }.to_owned(),
+        paused: pause.is_some(),
+        paused_by: pause.map(|p| p.by.clone()),
+        paused_at: pause.map(|p| p.at),
+        pause_reason: pause.and_then(|p| p.reason.clone()),
+        pause_until: pause.and_then(|p| p.until),
+        queued_total: state.open_context_count() - starting,
+        queued_ready: state.ready_count(),
+        active_polecats: state.live_count(),
+        circuit_broken: broken,
+        capacity: capacity(state),
+        last_dispatch_at: state.last_dispatch_at(),
+        beads: if summary { Vec::new() } else { queued(state) },
+    }
+}
+
+fn capacity(state: &State) -> CapacityView {
+    let view = |(limit, room): (Limit, Room)| LimitView {
+        name: limit.name(),
+        max: room.max,
+        active: room.active,
+        free: room.free(),
+    };
+    let limits: Vec<LimitView> = state.limits().into_iter().map(view).collect();
+    let town = state.room(&Limit::Town);
+    CapacityView { max: town.max, active: town.active, free: town.free(), limits }
+}
+
+/// Everything scheduled that has not started, in order of priority and age.
+pub fn queued(state: &State) -> Vec<Queued> {
+    let waiting = |c: &&Context| state.bead(c.bead()).is_none_or(|e| e.work.live.is_none());
+    let mut contexts: Vec<&Context> = state.open_contexts().filter(waiting).collect();
+    contexts.sort_by_key(|c| (std::cmp::Reverse(c.priority), c.fields.enqueued_at, c.order));
+    contexts.into_iter().map(|context| queued_view(state, context)).collect()
+}
+
+fn queued_view(state: &State, context: &Context) -> Queued {
+    let id = context.bead();
+    let bead = state.bead(id).map(|e| &e.bead);
+    let reasons = state.reasons(id);
+    Queued {
+        id: id.clone(),
+        title: bead.map(|b| b.title.clone()).unwrap_or_default(),
+        status: bead.map(|b| b.status.as_str().to_owned()).unwrap_or_default(),
+        target_rig: context.fields.target_rig.clone(),
+        context_id: context.id.clone(),
+        priority: context.priority,
+        enqueued_at: context.fields.enqueued_at,
+        ready: state.is_ready(&context.id),
+        blocked: reasons.iter().any(|r| r.code.is_blocking()),
+        reasons,
+        dispatch_failures: context.fields.dispatch_failures,
+        last_failure: context.fields.last_failure.clone(),
+        not_before: context.not_before,
+    }
+}
+
+/// Renders `scheduler list`.
+pub fn scheduler_list(state: &State) -> SchedulerList {
+    let mut rigs: BTreeMap<RigName, Vec<Queued>> = BTreeMap::new();
+    for bead in queued(state) {
+        rigs.entry(bead.target_rig.clone()).or_default().push(bead);
+    }
+    SchedulerList { rigs: rigs.into_iter().map(|(rig, beads)| RigQueue { rig, beads }).collect() }
+}

@@ -1,0 +1,253 @@
+//! `show`, `why` and where logs lie.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use yard_engine::bead::{BeadEvent, Verdict};
+use yard_engine::context::{Context, ContextEvent};
+use yard_engine::convoy::ConvoyEvent;
+use yard_engine::dispatch::{Dispatch, DispatchEvent, Next, Outcome};
+use yard_engine::readiness::Reason;
+use yard_engine::{BeadId, ContextId, DispatchId, Event, Recorded, Seq, Standing, State, Timestamp};
+
+use super::bead::BeadView;
+
+/// A bead with everything known about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ShowView {
+    /// The bead.
+    #[serde(flatten)]
+    pub bead: BeadView,
+    /// The open context, or the last one.
+    pub context: Option<ContextView>,
+    /// Every attempt.
+    pub dispatches: Vec<DispatchView>,
+    /// Every event that named it, as far as the log is kept.
+    pub events: Vec<Value>,
+}
+
+/// A context: every field of the record, and how it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContextView {
+    /// Its id.
+    pub id: ContextId,
+    /// `open` or `closed`.
+    pub status: String,
+    /// Why it closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub close_reason: Option<String>,
+    /// When it closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_at: Option<Timestamp>,
+    /// The record.
+    #[serde(flatten)]
+    pub fields: yard_engine::context::ContextFields,
+    /// 1 to 100.
+    pub priority: u8,
+    /// Held back.
+    pub held: bool,
+    /// Not before this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
+    /// Expires then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    /// Attempts that crashed.
+    pub crashes: u32,
+    /// Attempts that found a service unavailable.
+    pub unavailables: u32,
+    /// The context it succeeds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predecessor: Option<ContextId>,
+}
+
+/// One attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DispatchView {
+    /// The record.
+    #[serde(flatten)]
+    pub dispatch: Dispatch,
+    /// `starting`, `running` or how it ended.
+    pub phase: String,
+}
+
+/// Where a log lies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogView {
+    /// The dispatch whose log it is.
+    pub dispatch_id: DispatchId,
+    /// The file; it need not exist when nothing was written.
+    pub path: String,
+    /// More may come.
+    pub live: bool,
+}
+
+/// Why a bead is not running, and how it came here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WhyView {
+    /// The bead.
+    pub id: BeadId,
+    /// `bead`.
+    pub kind: String,
+    /// Where it stands.
+    pub state: Standing,
+    /// It would start at once.
+    pub ready: bool,
+    /// Every reason why it does not.
+    pub reasons: Vec<Reason>,
+    /// Its transitions.
+    pub history: Vec<HistoryLine>,
+}
+
+/// One transition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryLine {
+    /// Position in the log.
+    pub seq: Seq,
+    /// When.
+    pub at: Timestamp,
+    /// From which state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// To which state.
+    pub to: String,
+    /// What happened, in words.
+    pub reason: String,
+    /// Who did it.
+    pub actor: String,
+}
+
+/// Renders a context.
+pub fn context(context: &Context) -> ContextView {
+    let closed = context.closed.as_ref();
+    ContextView {
+        id: context.id.clone(),
+        status: if closed.is_some() { "closed" } else { "open" }.to_owned(),
+        close_reason: closed.map(|c| c.reason.as_str().to_owned()),
+        closed_at: closed.map(|c| c.at),
+        fields: context.fields.clone(),
+        priority: context.priority,
+        held: context.held,
+        not_before: context.not_before,
+        deadline: context.deadline,
+        crashes: context.crashes,
+        unavailables: context.unavailables,
+        predecessor: context.predecessor.clone(),
+    }
+}
+
+/// Renders a dispatch.
+pub fn dispatch(dispatch: &Dispatch) -> DispatchView {
+    let phase = match (&dispatch.ended, dispatch.running_at) {
+        (None, None) => "starting".to_owned(),
+        (None, Some(_)) => "running".to_owned(),
+        (Some(ended), _) => outcome_words(&ended.outcome),
+    };
+    DispatchView { dispatch: dispatch.clone(), phase }
+}
+
+fn outcome_words(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Succeeded => "succeeded".to_owned(),
+        Outcome::Failed { message, .. } => message.clone(),
+        Outcome::StartFailed { error } => format!("could not start: {error}"),
+        Outcome::Stopped { reason } => format!("stopped: {}", reason.as_str()),
+        Outcome::Lost { why } => format!("lost: {why}"),
+        Outcome::NeverRan { why } => format!("never ran: {why}"),
+    }
+}
+
+/// Renders `why`, from the events that named the bead.
+pub fn why(state: &State, id: &BeadId, events: &[Recorded]) -> Option<WhyView> {
+    let standing = state.standing(id)?;
+    let reasons = if standing == Standing::Closed { Vec::new() } else { state.reasons(id) };
+    let mut history: Vec<HistoryLine> = Vec::new();
+    for event in events {
+        if let Some(mut line) = history_line(event) {
+            line.from = history.last().map(|l| l.to.clone());
+            history.push(line);
+        }
+    }
+    let ready = reasons.is_empty() && standing != Standing::Closed;
+    Some(WhyView { id: id.clone(), kind: "bead".to_owned(), state: standing, ready, reasons, history })
+}
+
+/// An event as a transition of its bead; none if it changes nothing one would ask about.
+pub fn history_line(recorded: &Recorded) -> Option<HistoryLine> {
+    let (to, reason, actor): (&str, String, &str) = match &recorded.event {
+        Event::Bead(event) => bead_line(event)?,
+        Event::Context(event) => context_line(event)?,
+        Event::Dispatch(event) => dispatch_line(event)?,
+        Event::Convoy(ConvoyEvent::Created { .. } | ConvoyEvent::Closed { .. }) | Event::Town(_) | Event::Rig(_) => {
+            return None;
+        }
+    };
+    let (to, actor) = (to.to_owned(), actor.to_owned());
+    Some(HistoryLine { seq: recorded.seq, at: recorded.at, from: None, to, reason, actor })
+}
+
+fn bead_line(event: &BeadEvent) -> Option<(&str, String, &str)> {
+    Some(match event {
+        BeadEvent::Added { bead, actor } => (bead.status.as_str(), "added".to_owned(), actor),
+        BeadEvent::Updated { actor, .. } => ("open", "updated".to_owned(), actor),
+        BeadEvent::Closed { reason, actor, .. } => ("closed", reason.clone(), actor),
+        BeadEvent::Reopened { actor, .. } => ("open", "reopened".to_owned(), actor),
+        BeadEvent::DependencyAdded { .. } | BeadEvent::DependencyRemoved { .. } => return None,
+    })
+}
+
+fn context_line(event: &ContextEvent) -> Option<(&str, String, &str)> {
+    use yard_engine::context::CloseReason as R;
+    Some(match event {
+        ContextEvent::Opened { context, actor } => {
+            let what = match (&context.predecessor, context.not_before) {
+                (None, _) => "scheduled".to_owned(),
+                (Some(_), None) => "scheduled again".to_owned(),
+                (Some(_), Some(until)) => format!("scheduled again, not before {until}"),
+            };
+            ("queued", what, actor)
+        }
+        ContextEvent::StartFailed { error, failures, .. } => {
+            ("queued", format!("start failed ({failures}): {error}"), "scheduler")
+        }
+        ContextEvent::Rearmed { actor, .. } => ("queued", "re-armed".to_owned(), actor),
+        ContextEvent::Held { held, actor, .. } => {
+            ("queued", if *held { "held" } else { "released" }.to_owned(), actor)
+        }
+        ContextEvent::Prioritised { priority, actor, .. } => ("queued", format!("priority {priority}"), actor),
+        ContextEvent::Closed { reason, detail, actor, .. } => {
+            let to = match reason {
+                R::CircuitBroken => "circuit-broken",
+                R::Cancelled => "cancelled",
+                R::Expired | R::InvalidContext => "failed",
+                R::Dispatched => "running",
+                R::Cleared | R::StaleWorkBead => "open",
+            };
+            let detail = detail.as_ref().map(|d| format!(": {d}")).unwrap_or_default();
+            (to, format!("{}{detail}", reason.as_str()), actor)
+        }
+    })
+}
+
+fn dispatch_line(event: &DispatchEvent) -> Option<(&str, String, &str)> {
+    Some(match event {
+        DispatchEvent::Started { dispatch } => ("running", format!("{} starts", dispatch.id), "scheduler"),
+        DispatchEvent::Running { id, .. } => ("running", format!("{id} runs"), "scheduler"),
+        DispatchEvent::StepDone { step, .. } => ("running", format!("step {step} done"), "worker"),
+        DispatchEvent::StopRequested { reason, actor, .. } => {
+            ("running", format!("asked to stop: {}", reason.as_str()), actor)
+        }
+        DispatchEvent::Ended { id, outcome, next } => {
+            let to = match next {
+                Next::BackInQueue | Next::Requeued => "queued",
+                Next::Finished => "done",
+                Next::Settled(Verdict::Done) => "done",
+                Next::Settled(Verdict::Failed) => "failed",
+                Next::Settled(Verdict::Unavailable) => "blocked",
+                Next::Settled(Verdict::Cancelled) => "cancelled",
+                Next::Settled(Verdict::CircuitBroken) => "circuit-broken",
+            };
+            (to, format!("{id} {}", outcome_words(outcome)), "worker")
+        }
+        DispatchEvent::LateReport { .. } => return None,
+    })
+}

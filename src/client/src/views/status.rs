@@ -1,0 +1,166 @@
+//! `status`, and what commands answer: `sling`, `scheduler run`, `wait`.
+
+use serde::{Deserialize, Serialize};
+use yard_engine::command::SlingResult;
+use yard_engine::plan::{PlanReason, Start};
+use yard_engine::readiness::Reason;
+use yard_engine::{BeadId, DispatchId, RigName, State, Timestamp};
+
+use super::convoy::{ConvoySummary, convoys};
+use super::scheduler::{SchedulerStatus, scheduler_status};
+
+/// The combined picture.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StatusView {
+    /// The scheduler.
+    pub scheduler: SchedulerStatus,
+    /// Open convoys.
+    pub convoys: Vec<ConvoySummary>,
+    /// What runs.
+    pub running: Vec<RunningView>,
+    /// Beads left with a verdict a person should look at.
+    pub problems: Vec<StuckView>,
+    /// Alerts.
+    pub alerts: Vec<String>,
+    /// Who serves the town.
+    pub daemon: DaemonView,
+}
+
+/// A live worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunningView {
+    /// The bead.
+    pub id: BeadId,
+    /// Its title.
+    pub title: String,
+    /// The dispatch.
+    pub dispatch_id: DispatchId,
+    /// Where.
+    pub rig: RigName,
+    /// By which executor.
+    pub executor: String,
+    /// Since when.
+    pub started_at: Timestamp,
+    /// The last finished step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// The process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// It was asked to stop.
+    pub stopping: bool,
+}
+
+/// Who serves the town.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DaemonView {
+    /// Whether one does, and dispatches.
+    pub running: bool,
+    /// Its process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+}
+
+/// What a sling answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SlingView {
+    /// `direct` or `deferred`.
+    pub mode: String,
+    /// One per bead.
+    pub results: Vec<SlingResult>,
+}
+
+/// What a pass answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunView {
+    /// What started.
+    pub dispatched: Vec<Start>,
+    /// How many ready ones wait.
+    pub skipped: u64,
+    /// What could not be started.
+    pub failed: Vec<FailedStart>,
+    /// What limited the pass.
+    pub reason: PlanReason,
+    /// Nothing was started.
+    pub dry_run: bool,
+}
+
+/// A start that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedStart {
+    /// The bead.
+    pub id: BeadId,
+    /// What went wrong.
+    pub error: String,
+}
+
+/// What a wait answers.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WaitView {
+    /// Closed.
+    pub done: Vec<BeadId>,
+    /// Failed, cancelled or circuit-broken.
+    pub failed: Vec<BeadId>,
+    /// Cannot progress.
+    pub stuck: Vec<StuckView>,
+    /// How many are done, when the list was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done_count: Option<usize>,
+    /// The time was up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
+}
+
+/// How many beads ended, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Outcomes {
+    /// Closed.
+    pub closed: usize,
+    /// Left with a verdict.
+    pub failed: usize,
+}
+
+/// A bead that cannot progress, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StuckView {
+    /// The bead.
+    pub id: BeadId,
+    /// Where it stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<yard_engine::Standing>,
+    /// Why.
+    pub reasons: Vec<Reason>,
+}
+
+/// Renders what runs, by id.
+pub fn running(state: &State) -> Vec<RunningView> {
+    let view = |d: &yard_engine::dispatch::Dispatch| RunningView {
+        id: d.id.bead().clone(),
+        title: state.bead(d.id.bead()).map(|e| e.bead.title.clone()).unwrap_or_default(),
+        dispatch_id: d.id.clone(),
+        rig: d.rig.clone(),
+        executor: d.executor.clone(),
+        started_at: d.running_at.unwrap_or(d.started_at),
+        step: d.step.clone(),
+        pid: d.pid,
+        stopping: d.stop.is_some(),
+    };
+    state.live_dispatches().map(view).collect()
+}
+
+/// Renders the combined picture.
+pub fn status(state: &State, summary: bool, alerts: Vec<String>, daemon: DaemonView) -> StatusView {
+    let problems = state.settled().map(|(id, _)| StuckView {
+        id: id.clone(),
+        state: state.standing(id),
+        reasons: state.reasons(id),
+    });
+    StatusView {
+        scheduler: scheduler_status(state, summary),
+        convoys: convoys(state, false).convoys,
+        running: running(state),
+        problems: problems.collect(),
+        alerts,
+        daemon,
+    }
+}

@@ -1,0 +1,186 @@
+//! Asking a town something, whether or not somebody serves it: a daemon or console answers if there is one;
+//! otherwise reads come from the journal, and changes are made by taking the lease for a moment.
+
+use std::time::{Duration, Instant};
+
+use serde_json::value::RawValue;
+use yard_client::views::{DaemonView, WaitView};
+use yard_client::{Ask, Connection, Lost, Reply, Request};
+use yard_engine::Refusal;
+use yard_journal::{JournalError, Lease, LeaseError, Reader, Role};
+
+use crate::eventlog::send_events;
+use crate::input::ReplyTo;
+use crate::reads::{Desk, is_read};
+use crate::serve::{DaemonError, LEASE_PATIENCE, serve_one};
+use crate::store::{StoreError, read_state};
+use crate::town::TownDir;
+
+/// How long to wait before trying again when somebody else has the town for a moment.
+const TRY_AGAIN: Duration = Duration::from_millis(5);
+/// How often `wait` looks when nobody serves the town.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What a town answered.
+#[derive(Debug)]
+pub struct Answered {
+    /// The document.
+    pub document: Box<RawValue>,
+    /// For stderr.
+    pub notices: Vec<String>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The town refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The connection broke.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+    /// The town cannot be opened.
+    #[error(transparent)]
+    Town(#[from] DaemonError),
+    /// The journal cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+type Each<'a> = &'a mut dyn FnMut(Box<RawValue>) -> bool;
+
+/// Asks whoever serves the town; otherwise opens it, for as long as this takes.
+pub fn ask(town: &TownDir, request: &Request, each: Each<'_>) -> Result<Answered, AskError> {
+    let patience = Instant::now() + LEASE_PATIENCE;
+    loop {
+        if let Some(answered) = ask_server(town, request, each)? {
+            return Ok(answered);
+        }
+        match &request.ask {
+            Ask::Events { query } => return read_events(town, query, each),
+            Ask::Wait { .. } => return wait_unserved(town, request, each),
+            Ask::Stop { .. } => {
+                return Err(Refusal::new("no-daemon", "no daemon is running").hint("ym --daemon starts one").into());
+            }
+            ask if is_read(ask) => {
+                if let Some(answered) = read_unserved(town, ask)? {
+                    return Ok(answered);
+                }
+            }
+            _ => {}
+        }
+        match Lease::try_acquire(&town.lease(), Role::Command) {
+            Ok(lease) => return last_word(serve_one(town, lease, request.clone())?, each),
+            Err(LeaseError::Held(holder)) if Instant::now() > patience => {
+                let message = format!("the town is held by {holder}, which does not answer");
+                return Err(Refusal::new("busy", message).hint("ym doctor looks into it").into());
+            }
+            Err(LeaseError::Held(_)) => std::thread::sleep(TRY_AGAIN),
+            Err(error) => return Err(DaemonError::Lease(error).into()),
+        }
+    }
+}
+
+/// Asks over the socket; none when nobody serves it, or when a passing command cannot take this request.
+fn ask_server(town: &TownDir, request: &Request, each: Each<'_>) -> Result<Option<Answered>, AskError> {
+    let mut connection = match Connection::open(&town.folder()) {
+        Ok(connection) => connection,
+        Err(Lost::BeforeAsking(_)) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let lasts = matches!(&request.ask, Ask::Wait { .. } | Ask::Events { .. });
+    if lasts && !connection.hello().role.dispatches_by_itself() {
+        return Ok(None);
+    }
+    match connection.ask(request, each)? {
+        Ok((document, notices)) => Ok(Some(Answered { document, notices })),
+        Err(refusal) => Err(refusal.into()),
+    }
+}
+
+fn last_word(replies: Vec<Reply>, each: Each<'_>) -> Result<Answered, AskError> {
+    for reply in replies {
+        match reply {
+            Reply::Item(item) => {
+                each(item);
+            }
+            Reply::Ok { document, notices } => return Ok(Answered { document, notices }),
+            Reply::Error(refusal) => return Err(refusal.into()),
+        }
+    }
+    Err(Refusal::new("internal", "the town gave no answer").into())
+}
+
+/// Answers a read from the journal, without the lease. None when workers may have ended unnoticed, so that whoever
+/// can take the lease should look first.
+fn read_unserved(town: &TownDir, ask: &Ask) -> Result<Option<Answered>, AskError> {
+    let reader = match Reader::open(&town.journal()) {
+        Ok(reader) => reader,
+        Err(JournalError::Missing(_)) => return Ok(None),
+        Err(error) => return Err(StoreError::from(error).into()),
+    };
+    let state = read_state(&reader)?;
+    let lease_is_free = Lease::holder(&town.lease()).is_none();
+    if state.live_count() > 0 && lease_is_free {
+        return Ok(None);
+    }
+    let daemon = DaemonView { running: false, pid: None };
+    let desk = Desk { state: &state, town, alerts: &[], daemon };
+    last_word(vec![desk.answer(ask)], &mut |_| true).map(Some)
+}
+
+fn read_events(town: &TownDir, query: &yard_client::EventsAsk, each: Each<'_>) -> Result<Answered, AskError> {
+    let (reply_to, mut replies) = ReplyTo::new();
+    let query = yard_client::EventsAsk { follow: false, ..query.clone() };
+    send_events(town, query, reply_to, None);
+    while let Some(reply) = replies.blocking_recv() {
+        match reply {
+            Reply::Item(item) => {
+                if !each(item) {
+                    break;
+                }
+            }
+            last => return last_word(vec![last], each),
+        }
+    }
+    Ok(Answered { document: RawValue::NULL.to_owned(), notices: Vec::new() })
+}
+
+/// Waits without anybody serving: looks again and again, taking in what workers left, until all have ended or
+/// nothing runs that could change anything. A daemon that comes up meanwhile takes over.
+fn wait_unserved(town: &TownDir, request: &Request, each: Each<'_>) -> Result<Answered, AskError> {
+    let Ask::Wait { ids, all, timeout_ms, summary } = &request.ask else {
+        return Err(Refusal::new("internal", "this is not a wait").into());
+    };
+    let until = timeout_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
+    loop {
+        let left = until.map(|t| u64::try_from(t.saturating_duration_since(Instant::now()).as_millis()).unwrap_or(0));
+        let again = Request {
+            actor: request.actor.clone(),
+            ask: Ask::Wait { ids: ids.clone(), all: *all, timeout_ms: left, summary: *summary },
+        };
+        if let Some(answered) = ask_server(town, &again, each)? {
+            return Ok(answered);
+        }
+        // A look: with no time to wait, the answer says how things stand now.
+        let glance = Request {
+            actor: request.actor.clone(),
+            ask: Ask::Wait { ids: ids.clone(), all: *all, timeout_ms: Some(0), summary: *summary },
+        };
+        if let Ok(lease) = Lease::try_acquire(&town.lease(), Role::Command) {
+            let answered = last_word(serve_one(town, lease, glance)?, each)?;
+            let mut view: WaitView = serde_json::from_str(answered.document.get())
+                .map_err(|e| Refusal::new("internal", e.to_string()))?;
+            let runs = |stuck: &yard_client::views::StuckView| stuck.state == Some(yard_engine::Standing::Running);
+            let time_is_up = until.is_some_and(|t| Instant::now() >= t);
+            let waits_for_workers = view.stuck.iter().any(runs);
+            if !waits_for_workers || time_is_up {
+                view.timed_out = waits_for_workers && time_is_up;
+                let document = serde_json::value::to_raw_value(&view)
+                    .map_err(|e| Refusal::new("internal", e.to_string()))?;
+                return Ok(Answered { document, notices: answered.notices });
+            }
+        }
+        std::thread::sleep(LOOK);
+    }
+}

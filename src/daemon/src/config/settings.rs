@@ -1,0 +1,251 @@
+//! The config file as the engine's settings.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use toml_edit::{Document, Item, TableLike};
+use yard_engine::settings::{Fairness, Merge, RigSettings, WorkerSettings};
+use yard_engine::{AccountName, FormulaName, RigName, Settings};
+
+use super::ConfigError;
+use super::keys::{self, Place};
+use super::value::{self, Meaning};
+
+/// Reads the config file; an absent one means all defaults.
+pub fn read_settings(path: &Path) -> Result<Settings, ConfigError> {
+    parse_settings(&read_text(path)?)
+}
+
+/// Reads the text of a config file.
+pub fn parse_settings(text: &str) -> Result<Settings, ConfigError> {
+    let mut settings = Settings::default();
+    for found in entries(text)? {
+        let meaning = found.meaning?;
+        take(&mut settings, &found.place, meaning);
+    }
+    Ok(settings)
+}
+
+/// The text of the file; empty if there is none.
+pub(super) fn read_text(path: &Path) -> Result<String, ConfigError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(ConfigError::Io { what: "read", path: path.to_owned(), error }),
+    }
+}
+
+/// A key that stands in the file.
+pub(super) struct Found {
+    pub(super) place: Place,
+    pub(super) json: serde_json::Value,
+    pub(super) meaning: Result<Meaning, ConfigError>,
+}
+
+/// Every key in the text, in the order written. A key that nobody knows is an error.
+pub(super) fn entries(text: &str) -> Result<Vec<Found>, ConfigError> {
+    let document = Document::parse(text).map_err(|error| not_toml(text, &error))?;
+    let mut found = Vec::new();
+    walk(text, document.as_table(), &mut Vec::new(), &mut found)?;
+    Ok(found)
+}
+
+pub(super) fn not_toml(text: &str, error: &toml_edit::TomlError) -> ConfigError {
+    let line = line_of(text, error.span().map_or(0, |span| span.start));
+    ConfigError::NotToml { line, message: error.message().replace('\n', " ") }
+}
+
+fn walk<'a>(
+    text: &str,
+    table: &'a dyn TableLike,
+    path: &mut Vec<&'a str>,
+    found: &mut Vec<Found>,
+) -> Result<(), ConfigError> {
+    for (key, item) in table.iter() {
+        path.push(key);
+        let span = item.span().or_else(|| table.key(key).and_then(toml_edit::Key::span));
+        let line = line_of(text, span.map_or(0, |span| span.start));
+        match keys::find_path(path).map_err(|error| error.at_line(line))? {
+            Some(place) => {
+                let meaning = value::read(&place, item).map_err(|error| error.at_line(line));
+                found.push(Found { place, json: value::to_json(item), meaning });
+            }
+            None => match item.as_table_like() {
+                Some(inner) => walk(text, inner, path, found)?,
+                None => return Err(not_a_table(path, item).at_line(line)),
+            },
+        }
+        path.pop();
+    }
+    Ok(())
+}
+
+fn not_a_table(path: &[&str], item: &Item) -> ConfigError {
+    ConfigError::BadValue {
+        key: path.join("."),
+        line: None,
+        expected: "a table of keys".to_owned(),
+        found: value::to_json(item).to_string().chars().take(120).collect(),
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|b| *b == b'\n').count() + 1
+}
+
+/// Puts a value where the engine looks for it. Keys of features the engine does not decide about are only checked.
+fn take(settings: &mut Settings, place: &Place, meaning: Meaning) {
+    use Meaning as M;
+    let name = place.name.as_deref();
+    match (place.spec.key, meaning) {
+        ("scheduler.max_polecats", M::Int(n)) => settings.max_polecats = n,
+        ("scheduler.batch_size", M::Int(n)) => settings.batch_size = n as u32,
+        ("scheduler.spawn_delay", M::Span(span)) => settings.spawn_delay = span,
+        ("scheduler.max_dispatch_failures", M::Int(n)) => settings.max_dispatch_failures = n as u32,
+        ("scheduler.fairness", M::Text(word)) => settings.fairness = fairness(&word),
+        ("scheduler.aging", M::Span(span)) => settings.aging = Some(span).filter(|s| s.0 > 0),
+        ("retry.crash.backoff", M::Spans(spans)) => settings.retry_crash.backoff = spans,
+        ("retry.crash.max_attempts", M::Int(n)) => settings.retry_crash.max_attempts = n as u32,
+        ("retry.unavailable.backoff", M::Spans(spans)) => settings.retry_unavailable.backoff = spans,
+        ("retry.unavailable.max_attempts", M::Int(n)) => settings.retry_unavailable.max_attempts = n as u32,
+        ("limits.hard_cap", M::Span(span)) => settings.hard_cap = span,
+        ("limits.kill_grace", M::Span(span)) => settings.kill_grace = span,
+        ("limits.shutdown_timeout", M::Span(span)) => settings.shutdown_timeout = span,
+        ("limits.spawn_timeout", M::Span(span)) => settings.spawn_timeout = span,
+        ("host.max_load_per_core", M::Number(n)) => settings.max_load_per_core = Some(n),
+        ("host.min_free_memory", M::Bytes(n)) => settings.min_free_memory = Some(n),
+        ("worker.log_cap", M::Bytes(n)) => settings.log_cap = n,
+        (key, meaning) => {
+            if let Some(field) = key.strip_prefix("worker.") {
+                take_worker(&mut settings.worker, field, meaning);
+            } else if let (Some(field), Some(rig)) = (key.strip_prefix("rig.NAME."), rig_name(name)) {
+                take_rig(settings.rigs.entry(rig).or_default(), field, meaning);
+            } else if let (Some(field), Some(account)) = (key.strip_prefix("account.NAME."), account_name(name)) {
+                let account = settings.accounts.entry(account).or_default();
+                match (field, meaning) {
+                    ("max_polecats", M::Int(n)) => account.max_polecats = cap(n),
+                    ("cooldown", M::Span(span)) => account.cooldown = Some(span),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+fn take_rig(rig: &mut RigSettings, field: &str, meaning: Meaning) {
+    match (field, meaning) {
+        ("max_polecats", Meaning::Int(n)) => rig.max_polecats = cap(n),
+        ("wake", Meaning::Texts(argv)) => rig.wake = Some(argv),
+        (field, meaning) => take_worker(&mut rig.worker, field, meaning),
+    }
+}
+
+fn take_worker(worker: &mut WorkerSettings, field: &str, meaning: Meaning) {
+    match (field, meaning) {
+        ("agent", Meaning::Texts(argv)) => worker.agent = Some(argv),
+        ("formula", Meaning::Text(name)) => worker.formula = FormulaName::parse(&name).ok(),
+        ("executor", Meaning::Text(name)) => worker.executor = Some(name),
+        ("merge", Meaning::Text(word)) => worker.merge = word.parse::<Merge>().ok(),
+        _ => {}
+    }
+}
+
+/// -1 and 0 mean that there is no cap of one's own.
+fn cap(n: i64) -> Option<u64> {
+    u64::try_from(n).ok().filter(|n| *n > 0)
+}
+
+fn rig_name(name: Option<&str>) -> Option<RigName> {
+    RigName::parse(name?).ok()
+}
+
+fn account_name(name: Option<&str>) -> Option<AccountName> {
+    AccountName::parse(name?).ok()
+}
+
+fn fairness(word: &str) -> Fairness {
+    match word {
+        "rig" => Fairness::Rig,
+        "convoy" => Fairness::Convoy,
+        "agent" => Fairness::Agent,
+        _ => Fairness::Town,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use yard_engine::Millis;
+
+    use super::*;
+
+    #[test]
+    fn an_absent_file_means_the_defaults() {
+        let settings = read_settings(Path::new("/nonexistent/config.toml")).expect("defaults");
+        assert_eq!(settings, Settings::default());
+        assert_eq!(parse_settings("# only a comment\n").expect("defaults"), Settings::default());
+    }
+
+    #[test]
+    fn every_default_in_the_table_is_the_engines_default() {
+        let mut text = String::new();
+        for spec in super::super::KEYS {
+            if let super::super::Absent::Is(json) = spec.absent {
+                text += &format!("{} = {json}\n", spec.key);
+            }
+        }
+        let defaults = Settings {
+            worker: WorkerSettings {
+                formula: FormulaName::parse("mol-polecat-work").ok(),
+                executor: Some("local".to_owned()),
+                merge: Some(Merge::Mr),
+                agent: None,
+            },
+            ..Settings::default()
+        };
+        assert_eq!(parse_settings(&text).expect("valid"), defaults);
+    }
+
+    #[test]
+    fn values_reach_their_fields() {
+        let text = r#"
+            scheduler.max_polecats = 5
+            scheduler.aging = "10m"
+            [worker]
+            agent = ["claude", "-p"]
+            log_cap = "1MiB"
+            [rig.api]
+            max_polecats = 2
+            wake = ["true"]
+            merge = "local"
+            [account.main]
+            max_polecats = -1
+            cooldown = "5m"
+            [host]
+            min_free_memory = "2GiB"
+            max_load_per_core = 2
+        "#;
+        let settings = parse_settings(text).expect("valid");
+        assert_eq!(settings.max_polecats, 5);
+        assert_eq!(settings.aging, Some(Millis::minutes(10)));
+        assert_eq!(settings.worker.agent, Some(vec!["claude".to_owned(), "-p".to_owned()]));
+        assert_eq!((settings.log_cap, settings.min_free_memory), (1 << 20, Some(2 << 30)));
+        let rig = &settings.rigs["api"];
+        assert_eq!((rig.max_polecats, rig.worker.merge), (Some(2), Some(Merge::Local)));
+        let account = &settings.accounts["main"];
+        assert_eq!((account.max_polecats, account.cooldown), (None, Some(Millis::minutes(5))));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        let said = |text: &str| parse_settings(text).expect_err("bad").to_string();
+        let text = "[scheduler]\nmax_polecats = 5\nbatch_size = \"two\"\n";
+        assert_eq!(
+            said(text),
+            "scheduler.batch_size = \"two\" (line 3) is not valid: expected a whole number, 0 or more"
+        );
+        assert_eq!(said("\n[scheduler]\nspeed = 1\n"), "there is no config key \"scheduler.speed\" (line 3)");
+        assert!(said("a = = 1").starts_with("the config is not valid TOML, line 1"));
+        assert!(said("scheduler = 5").contains("expected a table of keys"));
+    }
+}

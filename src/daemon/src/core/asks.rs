@@ -1,0 +1,195 @@
+//! What clients ask: decided in a turn, answered once the turn is durable.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use yard_client::views::DaemonView;
+use yard_client::{Ask, Reply, Request, ServerRole};
+use yard_engine::command::SlingRequest;
+use yard_engine::plan::Scope;
+use yard_engine::{Answer, Asker, Command, ContextId, Kitchen, Millis, Recorded, Refusal};
+
+use super::{Core, Owed};
+use crate::eventlog::send_events;
+use crate::input::ReplyTo;
+use crate::launch;
+use crate::reads::{Desk, is_read};
+use crate::starts::Promise;
+use crate::store::StoreError;
+use crate::waiting::WaitFor;
+
+impl Core {
+    pub(super) fn take_ask(&mut self, request: Request, reply_to: ReplyTo, owed: &mut Vec<Owed>) {
+        let Request { actor, ask } = request;
+        match ask {
+            Ask::Command { command } => {
+                let outcome = match &self.read_only {
+                    Some(why) if !is_dry(&command) => Err(Refusal::new("read-only", why.clone())),
+                    _ => self.take_command(&actor, command),
+                };
+                owed.push(match outcome {
+                    Ok(promise) => match promise {
+                        Answered::Now(reply) => Owed::Reply(reply_to, reply),
+                        Answered::Later(promise) => Owed::Promise(reply_to, promise),
+                    },
+                    Err(refusal) => Owed::Reply(reply_to, Reply::Error(refusal)),
+                });
+            }
+            Ask::Wait { ids, all, timeout_ms, summary } => {
+                let found: Result<BTreeSet<_>, _> =
+                    ids.iter().map(|id| self.store.state().find_bead(id)).collect();
+                let until = timeout_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
+                owed.push(match found {
+                    Ok(ids) => Owed::Wait(reply_to, WaitFor { ids, all, summary, until }),
+                    Err(refusal) => Owed::Reply(reply_to, Reply::Error(refusal)),
+                });
+            }
+            Ask::Events { query } => {
+                let follow = self.role.dispatches_by_itself();
+                send_events(&self.town, query, reply_to, follow.then(|| Arc::clone(&self.published)));
+            }
+            Ask::Poke => {
+                self.config_seen = None;
+                self.read_config();
+                self.next_scan = Instant::now();
+                owed.push(Owed::Reply(reply_to, Reply::document(&serde_json::json!({"poked": true, "alerts": self.alerts}))));
+            }
+            Ask::Stop { timeout_ms, leave_running } => {
+                if self.role == ServerRole::Command {
+                    let refusal = Refusal::new("no-daemon", "no daemon is running").hint("ym --daemon starts one");
+                    owed.push(Owed::Reply(reply_to, Reply::Error(refusal)));
+                } else {
+                    let configured = self.store.state().settings().shutdown_timeout;
+                    let timeout = timeout_ms.map_or(configured, Millis).duration();
+                    self.start_drain(timeout, leave_running, Some(reply_to));
+                }
+            }
+            read => {
+                debug_assert!(is_read(&read), "every other ask is handled above");
+                owed.push(Owed::Read(reply_to, read));
+            }
+        }
+    }
+
+    pub(super) fn take_command(&mut self, actor: &str, command: Command) -> Result<Answered, Refusal> {
+        let kitchen = match &command {
+            Command::Sling(request) => launch::kitchen(self.store.state(), &self.town, request),
+            _ => Kitchen::default(),
+        };
+        let now = self.clock.now();
+        let asker = Asker { actor, kitchen: &kitchen };
+        let answer = self.store.decide(now, |tx| tx.decide(&asker, &command))?;
+        let direct = !self.store.state().settings().is_deferred();
+        if let Command::Sling(request) = &command {
+            self.remember_quiet(request, &answer);
+        }
+        Ok(match answer {
+            Answer::Slung { direct, results } => self.promise(Promise::Slung { direct, results }, &command),
+            Answer::Added { results } => self.promise(Promise::Added { direct, results }, &command),
+            Answer::Passed { starts, skipped, reason, dry_run } => {
+                Answered::Later(Promise::Passed { starts, skipped, reason, dry_run })
+            }
+            Answer::Created { ids } => {
+                let id = ids.first().cloned();
+                Answered::Now(Reply::document(&serde_json::json!({"id": id, "ids": ids})))
+            }
+            Answer::Done { changed, message, ids } => Answered::Now(Reply::document(
+                &serde_json::json!({"changed": changed, "message": message, "ids": ids}),
+            )),
+        })
+    }
+
+    /// In direct mode a sling starts what it asked for; who dispatches by himself does so at the end of the turn.
+    pub(super) fn promise(&mut self, promise: Promise, command: &Command) -> Answered {
+        let (Promise::Slung { direct, results } | Promise::Added { direct, results }) = &promise else {
+            return Answered::Later(promise);
+        };
+        if *direct && !is_dry(command) {
+            let contexts: BTreeSet<ContextId> = results.iter().filter_map(|r| r.context_id.clone()).collect();
+            let now = self.clock.now();
+            if self.drain.is_none() {
+                self.store.decide(now, |tx| tx.pass(Scope::Only(&contexts), None));
+            }
+        }
+        Answered::Later(promise)
+    }
+
+    pub(super) fn remember_quiet(&mut self, request: &SlingRequest, answer: &Answer) {
+        if let (true, Answer::Slung { results, .. }) = (request.no_boot, answer) {
+            self.quiet.extend(results.iter().filter_map(|r| r.context_id.clone()));
+        }
+    }
+
+    /// Answers what the turn owes, and whoever waited for what has just become durable.
+    pub(super) fn settle(&mut self, events: &[Recorded], owed: Vec<Owed>) {
+        self.waiters.notice(events);
+        self.starts.notice(self.store.state(), events);
+        for debt in owed {
+            match debt {
+                Owed::Reply(reply_to, reply) => {
+                    reply_to.send(reply);
+                }
+                Owed::Promise(reply_to, mut promise) => {
+                    promise.name_dispatches(self.store.state());
+                    let notices = self.notices(&promise);
+                    self.starts.promise(self.store.state(), reply_to, promise, notices);
+                }
+                Owed::Read(reply_to, ask) => {
+                    reply_to.send(self.desk().answer(&ask));
+                }
+                Owed::Wait(reply_to, wait) => self.waiters.add(self.store.state(), reply_to, wait),
+            }
+        }
+        if !self.waiters.is_empty() {
+            let by_itself = self.dispatches();
+            self.waiters.look(self.store.state(), by_itself);
+        }
+    }
+
+    pub(super) fn notices(&self, promise: &Promise) -> Vec<String> {
+        let left = promise.left_waiting();
+        if left == 0 || self.role.dispatches_by_itself() {
+            return Vec::new();
+        }
+        let what = if left == 1 { "1 bead waits".to_owned() } else { format!("{left} beads wait") };
+        vec![format!("{what} and nothing will start them by itself: run `ym --daemon`, or `ym scheduler run`")]
+    }
+
+    pub(super) fn desk(&self) -> Desk<'_> {
+        let running = self.role.dispatches_by_itself();
+        let daemon = DaemonView { running, pid: running.then(std::process::id) };
+        Desk { state: self.store.state(), town: &self.town, alerts: &self.alerts, daemon }
+    }
+
+    pub(super) fn refuse(&self, owed: Vec<Owed>, error: &StoreError) {
+        for debt in owed {
+            match debt {
+                Owed::Read(reply_to, ask) => {
+                    reply_to.send(self.desk().answer(&ask));
+                }
+                Owed::Reply(reply_to, Reply::Error(refusal)) => {
+                    reply_to.send(Reply::Error(refusal));
+                }
+                Owed::Reply(reply_to, _) | Owed::Promise(reply_to, _) | Owed::Wait(reply_to, _) => {
+                    reply_to.send(Reply::Error(Refusal::new("journal", error.to_string())));
+                }
+            }
+        }
+    }
+}
+
+/// Whether a command has its answer now, or when its starts are known.
+pub(super) enum Answered {
+    Now(Reply),
+    Later(Promise),
+}
+
+fn is_dry(command: &Command) -> bool {
+    match command {
+        Command::Sling(request) => request.dry_run,
+        Command::Run { dry_run, .. } => *dry_run,
+        _ => false,
+    }
+}
+

@@ -1,0 +1,251 @@
+//! The one loop: drain inputs → decide → append everything in one durable transaction → only then perform
+//! effects, answer and publish. Whatever it says has happened is on disk.
+
+mod asks;
+mod upkeep;
+mod workers;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use yard_client::{Ask, Reply, ServerRole};
+use yard_engine::plan::Scope;
+use yard_engine::{ContextId, DispatchId, Timestamp};
+use yard_workers::{LocalPool, WorkerReport};
+
+use crate::clock::Clock;
+use crate::eventlog::Published;
+use crate::input::{Input, ReplyTo};
+use crate::stamp::FileStamp;
+use crate::starts::{PendingStarts, Promise};
+use crate::store::{Store, StoreError};
+use crate::town::TownDir;
+use crate::waiting::{WaitFor, Waiters};
+
+/// Inputs taken in one turn; more wait for the next commit.
+const LARGEST_TURN: usize = 4096;
+/// How long news that nobody waits for may ride along with the next commit.
+const LAZY: Duration = Duration::from_millis(5);
+/// How often the config file and the host are looked at.
+const LOOK_AROUND: Duration = Duration::from_secs(1);
+/// How often everything is checked against the claims and from scratch.
+const SAFETY_SCAN: Duration = Duration::from_secs(30);
+/// Extra time for a drain after its grace, for the shims to write their records.
+const DRAIN_SLACK: Duration = Duration::from_secs(2);
+
+/// A drain in progress.
+struct Drain {
+    until: Instant,
+    leave_running: bool,
+    reply_to: Vec<ReplyTo>,
+}
+
+/// The loop's own things.
+pub(crate) struct Core {
+    town: TownDir,
+    store: Store,
+    pool: LocalPool,
+    clock: Clock,
+    role: ServerRole,
+    starts: PendingStarts,
+    waiters: Waiters,
+    published: Arc<Published>,
+    alerts: Vec<String>,
+    /// Durable starts that are still to be handed over, in order; a spawn delay puts them off.
+    unspawned: BTreeSet<(Timestamp, u64, DispatchId)>,
+    /// Reports of our own making, for the next turn.
+    own_reports: Vec<WorkerReport>,
+    /// Contexts whose sling asked that the rig not be woken.
+    quiet: BTreeSet<ContextId>,
+    drain: Option<Drain>,
+    /// The journal takes no writes at present; reports are read again from the claims when it does.
+    read_only: Option<String>,
+    config_seen: Option<FileStamp>,
+    next_look: Instant,
+    next_scan: Instant,
+}
+
+/// What a turn will answer once it is durable.
+enum Owed {
+    Reply(ReplyTo, Reply),
+    Promise(ReplyTo, Promise),
+    Read(ReplyTo, Ask),
+    Wait(ReplyTo, WaitFor),
+}
+
+impl Core {
+    /// Takes over a town whose lease we hold: reads the config, recovers what ran, closes what is stale.
+    pub(crate) fn open(
+        town: TownDir,
+        role: ServerRole,
+        report: Box<dyn Fn(WorkerReport) + Send + Sync>,
+    ) -> Result<Self, OpenError> {
+        let store = Store::open(&town)?;
+        // The pool listens before any lock is tried, so that no shim's last word is missed.
+        let pool = LocalPool::open(&town.run(), report).map_err(OpenError::Pool)?;
+        let now = Instant::now();
+        let mut core = Self {
+            town,
+            store,
+            pool,
+            clock: Clock::new(),
+            role,
+            starts: PendingStarts::default(),
+            waiters: Waiters::default(),
+            published: Arc::new(Published::default()),
+            alerts: Vec::new(),
+            unspawned: BTreeSet::new(),
+            own_reports: Vec::new(),
+            quiet: BTreeSet::new(),
+            drain: None,
+            read_only: None,
+            config_seen: None,
+            next_look: now,
+            next_scan: now + SAFETY_SCAN,
+        };
+        core.read_config();
+        core.recover();
+        let now = core.clock.now();
+        core.store.decide(now, |tx| tx.close_stale_contexts());
+        match core.store.commit() {
+            Ok(events) => core.perform(&events),
+            Err(error) if role == ServerRole::Command => return Err(error.into()),
+            Err(error) => core.lost_the_disk(&error),
+        }
+        Ok(core)
+    }
+
+    /// Runs until there is nothing more to do: a drain is over, or `may_leave` says so after a turn.
+    pub(crate) fn run(&mut self, inputs: &Receiver<Input>, mut may_leave: impl FnMut() -> bool) {
+        if self.dispatches() {
+            self.turn(Vec::new());
+        }
+        loop {
+            let batch = self.gather(inputs);
+            let idle = batch.is_empty();
+            self.turn(batch);
+            if self.drain_is_over() || may_leave() {
+                break;
+            }
+            if let Err(error) = self.store.checkpoint_if_due(idle) {
+                self.lost_the_disk(&error);
+            }
+        }
+        self.leave();
+    }
+
+    /// Waits for something to do, then takes all there is. News nobody waits for may linger a moment, so that it
+    /// shares the next commit.
+    fn gather(&self, inputs: &Receiver<Input>) -> Vec<Input> {
+        let mut batch = Vec::new();
+        match inputs.recv_timeout(self.time_to_sleep()) {
+            Ok(input) => batch.push(input),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return batch,
+        }
+        let patience = Instant::now() + LAZY;
+        loop {
+            while batch.len() < LARGEST_TURN {
+                match inputs.try_recv() {
+                    Ok(input) => batch.push(input),
+                    Err(_) => break,
+                }
+            }
+            if !batch.iter().all(|input| self.can_linger(input)) {
+                return batch;
+            }
+            match inputs.recv_timeout(patience.saturating_duration_since(Instant::now())) {
+                Ok(input) => batch.push(input),
+                Err(_) => return batch,
+            }
+        }
+    }
+
+    fn can_linger(&self, input: &Input) -> bool {
+        match input {
+            Input::Worker(WorkerReport::Running { dispatch, .. } | WorkerReport::StepDone { dispatch, .. }) => {
+                !self.starts.awaits(dispatch)
+            }
+            Input::Worker(_) | Input::Ask { .. } | Input::Terminate | Input::Nudge => false,
+        }
+    }
+
+    fn time_to_sleep(&self) -> Duration {
+        if !self.own_reports.is_empty() {
+            return Duration::ZERO;
+        }
+        let mut until = self.next_look;
+        if let Some(timeout) = self.waiters.next_timeout() {
+            until = until.min(timeout);
+        }
+        if let Some(drain) = &self.drain {
+            until = until.min(drain.until);
+        }
+        let sleep = until.saturating_duration_since(Instant::now());
+        let due = self.store.state().next_due().into_iter().chain(self.unspawned.first().map(|(at, _, _)| *at)).min();
+        match due {
+            Some(due) => sleep.min(due.since(crate::clock::wall_clock()) + Duration::from_millis(1)),
+            None => sleep,
+        }
+    }
+
+    fn dispatches(&self) -> bool {
+        self.role.dispatches_by_itself() && self.drain.is_none() && self.read_only.is_none()
+    }
+
+    /// One turn: decide everything, commit once, then act and answer.
+    fn turn(&mut self, batch: Vec<Input>) {
+        let mut owed = Vec::new();
+        if self.read_only.is_some() {
+            self.try_the_disk_again();
+        }
+        for report in std::mem::take(&mut self.own_reports) {
+            self.take_report(&report);
+        }
+        for input in batch {
+            self.take(input, &mut owed);
+        }
+        let now = self.clock.now();
+        self.store.decide(now, |tx| tx.tick());
+        self.look_around();
+        if self.dispatches() {
+            self.store.decide(now, |tx| tx.pass(Scope::Everything, None));
+        }
+        match self.store.commit() {
+            Ok(events) => {
+                self.perform(&events);
+                self.settle(&events, owed);
+            }
+            Err(error) => {
+                self.lost_the_disk(&error);
+                self.refuse(owed, &error);
+            }
+        }
+        self.spawn_due();
+    }
+
+    fn take(&mut self, input: Input, owed: &mut Vec<Owed>) {
+        match input {
+            Input::Ask { request, reply_to } => self.take_ask(*request, reply_to, owed),
+            Input::Worker(report) => self.take_report(&report),
+            Input::Terminate => {
+                let timeout = self.store.state().settings().shutdown_timeout.duration();
+                self.start_drain(timeout, false, None);
+            }
+            Input::Nudge => {}
+        }
+    }
+
+}
+
+/// Why a town could not be taken over.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The journal.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The workers' report socket.
+    #[error("cannot listen for workers: {0}")]
+    Pool(std::io::Error),
+}

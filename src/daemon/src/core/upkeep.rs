@@ -1,0 +1,150 @@
+//! What the loop sees to by itself: config, host load, the safety scan, a full disk, the drain.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use tracing::{error, info, warn};
+use yard_client::Reply;
+use yard_engine::dispatch::StopReason;
+use yard_engine::{DispatchId, Timestamp};
+use yard_journal::JournalError;
+
+use super::{Core, DRAIN_SLACK, Drain, LOOK_AROUND, SAFETY_SCAN};
+use crate::input::ReplyTo;
+use crate::stamp::FileStamp;
+use crate::store::StoreError;
+use crate::{config, host};
+
+impl Core {
+    /// The journal took nothing: say so, stay readable, try again every second.
+    pub(super) fn lost_the_disk(&mut self, failure: &StoreError) {
+        if let StoreError::Journal(JournalError::Fsync) = failure {
+            error!(%failure, "ending at once: what is on disk is unknown");
+            std::process::exit(1);
+        }
+        if self.read_only.is_none() {
+            error!(%failure, "the journal takes no writes; trying again every second");
+            self.alerts.push(format!("the town is read-only: {failure}"));
+        }
+        self.read_only = Some(failure.to_string());
+        self.unspawned.clear();
+    }
+
+    /// Looks whether the journal takes writes again; what happened meanwhile is in the claims.
+    pub(super) fn try_the_disk_again(&mut self) {
+        self.recover();
+        let now = self.clock.now();
+        self.store.decide(now, |tx| tx.emit(yard_engine::town::TownEvent::ClockAdvanced {}));
+        match self.store.commit() {
+            Ok(events) => {
+                info!("the journal takes writes again");
+                self.read_only = None;
+                self.alerts.retain(|alert| !alert.starts_with("the town is read-only"));
+                self.perform(&events);
+                self.settle(&events, Vec::new());
+            }
+            Err(error) => self.lost_the_disk(&error),
+        }
+    }
+
+    /// Once a second: config file, host load. Every half minute: claims and indexes.
+    pub(super) fn look_around(&mut self) {
+        let now = Instant::now();
+        if now < self.next_look {
+            return;
+        }
+        self.next_look = now + LOOK_AROUND;
+        self.read_config();
+        let busy = host::too_busy(self.store.state().settings());
+        let time = self.clock.now();
+        self.store.decide(time, |tx| tx.host_observed(busy));
+        if now >= self.next_scan {
+            self.next_scan = now + SAFETY_SCAN;
+            self.safety_scan(time);
+        }
+    }
+
+    pub(super) fn safety_scan(&mut self, now: Timestamp) {
+        let unspawned: BTreeSet<DispatchId> = self.unspawned.iter().map(|(_, _, id)| id.clone()).collect();
+        let live: Vec<DispatchId> =
+            self.store.state().live_dispatches().map(|d| d.id.clone()).filter(|id| !unspawned.contains(id)).collect();
+        for id in live {
+            match self.pool.probe(&id) {
+                Ok(found) => self.take_recovered(&id, found),
+                Err(error) => warn!(dispatch = %id, %error, "cannot tell how it stands"),
+            }
+        }
+        let patience = self.store.state().settings().spawn_timeout.duration();
+        let slow: Vec<DispatchId> = self
+            .store
+            .state()
+            .live_dispatches()
+            .filter(|d| d.running_at.is_none() && now.since(d.spawn_at.unwrap_or(d.started_at)) > patience)
+            .map(|d| d.id.clone())
+            .collect();
+        for id in slow {
+            self.store.decide(now, |tx| tx.request_stop(&id, StopReason::SpawnTimeout, "scheduler"));
+        }
+        self.store.decide(now, |tx| tx.close_stale_contexts());
+        self.store.decide(now, |tx| tx.verify_indexes());
+    }
+
+    /// Takes the config file over if it changed. A bad one keeps the old settings and raises an alert.
+    pub(super) fn read_config(&mut self) {
+        let path = self.town.config();
+        let seen = FileStamp::of(&path);
+        if self.config_seen.as_ref() == Some(&seen) {
+            return;
+        }
+        self.config_seen = Some(seen);
+        self.alerts.retain(|alert| !alert.starts_with("config:"));
+        match config::read_settings(&path) {
+            Ok(settings) => {
+                let now = self.clock.now();
+                self.store.decide(now, |tx| tx.settings_read(&settings));
+            }
+            Err(error) => {
+                warn!(%error, "the config file has a mistake; the old settings stay in force");
+                self.alerts.push(format!("config: {error}"));
+            }
+        }
+    }
+
+    pub(super) fn start_drain(&mut self, timeout: Duration, leave_running: bool, reply_to: Option<ReplyTo>) {
+        let until = Instant::now() + timeout;
+        let drain = self.drain.get_or_insert(Drain { until, leave_running, reply_to: Vec::new() });
+        drain.until = drain.until.min(until);
+        drain.leave_running |= leave_running;
+        drain.reply_to.extend(reply_to);
+        if drain.leave_running {
+            return;
+        }
+        info!(live = self.store.state().live_count(), "draining");
+        let live: Vec<DispatchId> = self.store.state().live_dispatches().map(|d| d.id.clone()).collect();
+        let now = self.clock.now();
+        for id in live {
+            self.store.decide(now, |tx| tx.request_stop(&id, StopReason::GracefulShutdown, "daemon"));
+        }
+    }
+
+    pub(super) fn drain_is_over(&self) -> bool {
+        self.drain.as_ref().is_some_and(|drain| {
+            drain.leave_running
+                || self.store.state().live_count() == 0
+                || Instant::now() > drain.until + DRAIN_SLACK
+        })
+    }
+
+    pub(super) fn leave(&mut self) {
+        if let Err(error) = self.store.checkpoint_if_due(true) {
+            warn!(%error, "no checkpoint on leaving");
+        }
+        let left = self.store.state().live_count();
+        if let Some(drain) = self.drain.take() {
+            let still_running: BTreeMap<&str, usize> = BTreeMap::from([("still_running", left)]);
+            for reply_to in drain.reply_to {
+                reply_to.send(Reply::document(&still_running));
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The loop and its workers: reports in, starts and stops out, and finding out how things stand after a crash.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use tracing::warn;
+use yard_engine::dispatch::{DispatchEvent, StopReason};
+use yard_engine::{DispatchId, Event, Millis, Recorded};
+use yard_workers::{Recovered, WorkerReport};
+
+use super::Core;
+use crate::launch;
+
+impl Core {
+    pub(super) fn take_report(&mut self, report: &WorkerReport) {
+        let now = self.clock.now();
+        let (state, town) = (self.store.state(), &self.town);
+        match report {
+            WorkerReport::Running { dispatch, pid, .. } => {
+                self.store.decide(now, |tx| tx.worker_running(dispatch, Some(*pid)));
+            }
+            WorkerReport::StepDone { dispatch, step, .. } => {
+                self.store.decide(now, |tx| tx.worker_step_done(dispatch, step));
+            }
+            WorkerReport::StartFailed { dispatch, error } => {
+                self.store.decide(now, |tx| tx.worker_start_failed(dispatch, error));
+            }
+            WorkerReport::Ended { dispatch, exit } => {
+                if state.dispatch(dispatch).is_some_and(|d| d.ended.is_some()) {
+                    return;
+                }
+                let exit = launch::worker_exit(state, town, dispatch, exit);
+                self.store.decide(now, |tx| tx.worker_ended(dispatch, &exit));
+            }
+            WorkerReport::Lost { dispatch, why } => {
+                warn!(%dispatch, why, "a worker was lost");
+                self.store.decide(now, |tx| tx.worker_lost(dispatch, why));
+            }
+            WorkerReport::NeverRan { dispatch, why } => {
+                self.store.decide(now, |tx| tx.worker_never_ran(dispatch, why));
+            }
+        }
+    }
+
+    /// Finds out about every dispatch that the journal says is live: adopt, finish, revoke or declare lost.
+    pub(super) fn recover(&mut self) {
+        let live: Vec<DispatchId> = self.store.state().live_dispatches().map(|d| d.id.clone()).collect();
+        for id in live {
+            match self.pool.recover(&id) {
+                Ok(found) => self.take_recovered(&id, found),
+                Err(error) => warn!(dispatch = %id, %error, "cannot tell how it stands; the safety scan looks again"),
+            }
+        }
+    }
+
+    pub(super) fn take_recovered(&mut self, id: &DispatchId, found: Recovered) {
+        let dispatch = id.clone();
+        let report = match found {
+            Recovered::Adopted { running } => {
+                if let Some((pid, at)) = running {
+                    self.take_report(&WorkerReport::Running { dispatch, pid, at });
+                }
+                if let Some(stop) = self.store.state().dispatch(id).and_then(|d| d.stop) {
+                    self.stop_worker(id, self.store.state().settings().kill_grace, stop);
+                }
+                return;
+            }
+            Recovered::Ended(exit) => WorkerReport::Ended { dispatch, exit },
+            Recovered::StartFailed(error) => WorkerReport::StartFailed { dispatch, error },
+            Recovered::Lost(why) => WorkerReport::Lost { dispatch, why },
+            Recovered::NeverRan => {
+                WorkerReport::NeverRan { dispatch, why: "nothing had been started when the daemon ended".to_owned() }
+            }
+        };
+        self.take_report(&report);
+    }
+
+    /// Does what the now durable events order.
+    pub(super) fn perform(&mut self, events: &[Recorded]) {
+        let mut woken = BTreeSet::new();
+        for recorded in events {
+            let Event::Dispatch(event) = &recorded.event else { continue };
+            match event {
+                DispatchEvent::Started { dispatch } => {
+                    let at = dispatch.spawn_at.unwrap_or(recorded.at);
+                    self.unspawned.insert((at, dispatch.order, dispatch.id.clone()));
+                    if !self.quiet.remove(&dispatch.context) {
+                        woken.insert(dispatch.rig.clone());
+                    }
+                }
+                DispatchEvent::StopRequested { id, reason, at_once, .. } => {
+                    let grace = if *at_once { Millis(0) } else { self.grace() };
+                    self.stop_worker(id, grace, *reason);
+                }
+                DispatchEvent::Ended { id, .. } => self.pool.forget(id),
+                DispatchEvent::Running { .. } | DispatchEvent::StepDone { .. } | DispatchEvent::LateReport { .. } => {}
+            }
+        }
+        self.spawn_due();
+        for rig in woken {
+            if let Some(argv) = self.store.state().settings().rigs.get(&rig).and_then(|r| r.wake.clone()) {
+                crate::wake::wake(&self.town, &rig, &argv);
+            }
+        }
+        if let Some(last) = events.last() {
+            self.published.publish(last.seq);
+        }
+    }
+
+    pub(super) fn grace(&self) -> Millis {
+        let configured = self.store.state().settings().kill_grace;
+        match &self.drain {
+            None => configured,
+            Some(drain) => {
+                let left = drain.until.saturating_duration_since(Instant::now());
+                configured.min(Millis(u64::try_from(left.as_millis()).unwrap_or(u64::MAX)))
+            }
+        }
+    }
+
+    pub(super) fn stop_worker(&mut self, id: &DispatchId, grace: Millis, reason: StopReason) {
+        // A dispatch that has not been handed over yet never is.
+        if let Some(key) = self.unspawned.iter().find(|(_, _, d)| d == id).cloned() {
+            self.unspawned.remove(&key);
+            let why = "stopped before it was started".to_owned();
+            self.own_reports.push(WorkerReport::NeverRan { dispatch: id.clone(), why });
+            return;
+        }
+        if let Err(error) = self.pool.request_stop(id, grace, reason.as_str()) {
+            warn!(dispatch = %id, %error, "cannot ask it to stop; the safety scan tries again");
+        }
+    }
+
+    /// Hands over every dispatch whose time has come.
+    pub(super) fn spawn_due(&mut self) {
+        let now = self.clock.now().max(self.store.state().clock());
+        while let Some((at, _, id)) = self.unspawned.first().cloned() {
+            if at > now {
+                break;
+            }
+            self.unspawned.pop_first();
+            self.spawn(&id);
+        }
+    }
+
+    pub(super) fn spawn(&mut self, id: &DispatchId) {
+        let Some(dispatch) = self.store.state().dispatch(id).filter(|d| d.is_live()) else { return };
+        let order = launch::order(self.store.state(), &self.town, dispatch);
+        let started = order.and_then(|order| self.pool.start(order).map_err(|e| e.to_string()));
+        if let Err(error) = started {
+            self.own_reports.push(WorkerReport::StartFailed { dispatch: id.clone(), error });
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! `events`: the log as items, on a thread of its own, so that a long read never delays the loop.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::value::to_raw_value;
+use yard_client::{EventsAsk, Reply};
+use yard_engine::{Refusal, Seq};
+use yard_journal::{EventQuery, JournalError, Reader};
+
+use crate::input::ReplyTo;
+use crate::store::recorded;
+use crate::town::TownDir;
+
+/// Rows read at a time.
+const SLICE: usize = 2_000;
+/// How often a follower looks whether its client is still there.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The last durable position, for those who follow.
+#[derive(Debug, Default)]
+pub(crate) struct Published {
+    seq: Mutex<Seq>,
+    news: Condvar,
+}
+
+impl Published {
+    /// Tells followers that the log has grown.
+    pub(crate) fn publish(&self, seq: Seq) {
+        *self.seq.lock().unwrap_or_else(PoisonError::into_inner) = seq;
+        self.news.notify_all();
+    }
+
+    fn wait_beyond(&self, seen: Seq) {
+        let guard = self.seq.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.news.wait_timeout_while(guard, LOOK, |seq| *seq <= seen));
+    }
+}
+
+/// Sends the events asked for, and more as they happen if that was asked.
+pub(crate) fn send_events(town: &TownDir, query: EventsAsk, reply_to: ReplyTo, published: Option<Arc<Published>>) {
+    let town = town.clone();
+    let thread = std::thread::Builder::new().name("ym-events".to_owned());
+    let spare = reply_to.clone();
+    let started = thread.spawn(move || {
+        let reply = match stream(&town, &query, &reply_to, published.as_deref()) {
+            Ok(()) => Reply::document(&()),
+            Err(error) => Reply::Error(Refusal::new("journal", error.to_string())),
+        };
+        reply_to.send_waiting(reply);
+    });
+    if let Err(error) = started {
+        spare.send(Reply::Error(Refusal::new("internal", format!("cannot start a thread: {error}"))));
+    }
+}
+
+fn stream(
+    town: &TownDir,
+    ask: &EventsAsk,
+    reply_to: &ReplyTo,
+    published: Option<&Published>,
+) -> Result<(), JournalError> {
+    let reader = Reader::open(&town.journal())?;
+    let mut query = EventQuery {
+        since: ask.since,
+        since_time: ask.since_time,
+        kind: ask.kind.clone(),
+        limit: None,
+        tail: ask.tail,
+    };
+    let mut seen = ask.since.unwrap_or_default();
+    loop {
+        // What the log held before this slice was read; a filter must not make us read it again.
+        let held = reader.last_seq()?;
+        query.limit = query.tail.is_none().then_some(SLICE);
+        let rows = reader.events(&query)?;
+        let whole = query.tail.is_some() || rows.len() < SLICE;
+        for row in &rows {
+            let Ok(event) = recorded(row) else { continue };
+            let Ok(item) = to_raw_value(&event) else { continue };
+            if !reply_to.send_waiting(Reply::Item(item)) {
+                return Ok(());
+            }
+            seen = row.seq;
+        }
+        query.tail = None;
+        if whole {
+            seen = seen.max(held);
+        }
+        query.since = Some(seen);
+        if whole {
+            match published {
+                Some(published) if ask.follow && !reply_to.is_gone() => published.wait_beyond(seen),
+                _ => return Ok(()),
+            }
+        }
+    }
+}

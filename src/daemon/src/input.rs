@@ -1,0 +1,53 @@
+//! What reaches the loop from its edges, and how it answers.
+
+use tokio::sync::mpsc;
+use yard_client::{Reply, Request};
+use yard_workers::WorkerReport;
+
+/// Replies that may wait in a connection before its client counts as too slow.
+pub(crate) const REPLY_BACKLOG: usize = 4096;
+
+/// Something for the loop to deal with.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// A client asks.
+    Ask {
+        /// What.
+        request: Box<Request>,
+        /// Where the answer goes.
+        reply_to: ReplyTo,
+    },
+    /// A worker has news.
+    Worker(WorkerReport),
+    /// The process was asked to end (SIGTERM, SIGINT).
+    Terminate,
+    /// Nothing new, but something to look at again.
+    Nudge,
+}
+
+/// Where answers to one request go. A client that has gone away is not an error.
+#[derive(Debug, Clone)]
+pub(crate) struct ReplyTo(mpsc::Sender<Reply>);
+
+impl ReplyTo {
+    /// A place for answers, and its other end.
+    pub(crate) fn new() -> (Self, mpsc::Receiver<Reply>) {
+        let (sender, receiver) = mpsc::channel(REPLY_BACKLOG);
+        (Self(sender), receiver)
+    }
+
+    /// Sends without waiting; false when the client is gone or too slow.
+    pub(crate) fn send(&self, reply: Reply) -> bool {
+        self.0.try_send(reply).is_ok()
+    }
+
+    /// Sends, waiting for a slow client; for threads that may block.
+    pub(crate) fn send_waiting(&self, reply: Reply) -> bool {
+        self.0.blocking_send(reply).is_ok()
+    }
+
+    /// Whether nobody listens any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.0.is_closed()
+    }
+}

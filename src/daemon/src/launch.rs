@@ -1,0 +1,211 @@
+//! From a dispatch in the state to an order for a shim: cooking, environment, directories.
+
+use std::collections::BTreeMap;
+
+use yard_engine::bead::Bead;
+use yard_engine::command::SlingRequest;
+use yard_engine::context::ContextFields;
+use yard_engine::dispatch::{Category, Dispatch};
+use yard_engine::readiness::WORKER_ACTOR_PREFIX;
+use yard_engine::{BeadId, DispatchId, FormulaName, Kitchen, Millis, RigName, State, WorkerExit};
+use yard_workers::{CookInput, Cooked, ExitCause, ExitRecord, Formula, RunSpec, StartOrder, StepSpec, cook};
+
+use crate::town::TownDir;
+
+/// The exit code by which a worker says that it gave way.
+const YIELDED: i32 = 75;
+/// The exit code by which a worker says that its service is not there, unless its formula says otherwise.
+const UNAVAILABLE: i32 = 69;
+/// Longest text passed in an environment variable; a single one may hold 128 KiB.
+const LONGEST_VARIABLE: usize = 100 * 1024;
+
+/// The order for a decided dispatch, or why there is none.
+pub(crate) fn order(state: &State, town: &TownDir, dispatch: &Dispatch) -> Result<StartOrder, String> {
+    let context = state.context(&dispatch.context).ok_or("its context is gone")?;
+    let bead = &state.bead(dispatch.id.bead()).ok_or("its bead is gone")?.bead;
+    let rig = state.rig(&dispatch.rig).ok_or_else(|| format!("rig {} is gone", dispatch.rig))?;
+    if dispatch.executor != "local" {
+        return Err(format!("executor {:?} is not known: use local", dispatch.executor));
+    }
+    let (steps, cooked_env) = match (&context.fields.formula, &bead.argv) {
+        (Some(formula), _) => {
+            let cooked = cook_for(state, town, bead, &dispatch.rig, formula, &context.fields)?;
+            (cooked.steps, cooked.env)
+        }
+        (None, Some(argv)) => (vec![own_command(argv)], facts(bead, &context.fields)),
+        (None, None) => return Err("it has neither a formula nor a command of its own".to_owned()),
+    };
+    let mut env = cooked_env;
+    env.extend(identity(town, &dispatch.id, &dispatch.rig));
+    let settings = state.settings();
+    let spec = RunSpec {
+        steps,
+        cwd: town.rig_path(&rig.path),
+        env,
+        log: log_path(town, &dispatch.id),
+        log_cap: settings.log_cap,
+        kill_grace: settings.kill_grace,
+        hard_cap: Some(settings.hard_cap).filter(|cap| cap.0 > 0),
+        first_step: 0,
+    };
+    Ok(StartOrder { dispatch: dispatch.id.clone(), spec })
+}
+
+/// Where the output of a dispatch goes.
+pub(crate) fn log_path(town: &TownDir, dispatch: &DispatchId) -> std::path::PathBuf {
+    town.logs().join(format!("{dispatch}.log"))
+}
+
+fn own_command(argv: &[String]) -> StepSpec {
+    StepSpec { id: "run".to_owned(), argv: argv.to_vec(), stdin: None, timeout: None::<Millis> }
+}
+
+/// Who the worker is and whom it may talk to.
+fn identity(town: &TownDir, dispatch: &DispatchId, rig: &RigName) -> Vec<(String, String)> {
+    let path = |p: std::path::PathBuf| p.to_string_lossy().into_owned();
+    let variables = [
+        ("YM_DISPATCH", dispatch.to_string()),
+        ("YM_BEAD", dispatch.bead().to_string()),
+        ("YM_RIG", rig.to_string()),
+        ("YM_TOWN", path(town.root().to_owned())),
+        ("YM_SOCKET", path(town.folder().join("ym.sock"))),
+        ("YM_ACTOR", format!("{WORKER_ACTOR_PREFIX}{dispatch}")),
+    ];
+    variables.map(|(name, value)| (name.to_owned(), value)).to_vec()
+}
+
+/// A text short enough for an environment variable.
+fn cut(text: &str) -> String {
+    let end = (0..=LONGEST_VARIABLE.min(text.len())).rev().find(|i| text.is_char_boundary(*i));
+    text[..end.unwrap_or(0)].to_owned()
+}
+
+/// What a bead's own command may want to know about it.
+fn facts(bead: &Bead, fields: &ContextFields) -> Vec<(String, String)> {
+    let variables = [
+        ("YM_TITLE", Some(bead.title.as_str())),
+        ("YM_DESCRIPTION", bead.description.as_deref()),
+        ("YM_ARGS", fields.args.as_deref()),
+    ];
+    let given = variables.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    given.map(|(name, value)| (name.to_owned(), cut(value))).collect()
+}
+
+fn cook_for(
+    state: &State,
+    town: &TownDir,
+    bead: &Bead,
+    rig: &RigName,
+    formula: &FormulaName,
+    fields: &ContextFields,
+) -> Result<Cooked, String> {
+    let found = Formula::find(town.root(), formula).map_err(|e| e.to_string())?;
+    let vars = parse_vars(fields.vars.as_deref().unwrap_or_default());
+    let chosen = fields.agent.as_ref().map(|agent| vec![agent.clone()]);
+    let agent = chosen.as_ref().or_else(|| state.settings().agent_command(rig));
+    let input = CookInput {
+        vars: &vars,
+        bead: bead.id.as_str(),
+        title: &bead.title,
+        description: bead.description.as_deref().unwrap_or_default(),
+        labels: &bead.labels,
+        rig: rig.as_str(),
+        args: fields.args.as_deref().unwrap_or_default(),
+        agent_command: agent.map(Vec::as_slice),
+        workspace: false,
+    };
+    cook(&found, &input).map_err(|e| format!("formula {formula}: {e}"))
+}
+
+/// Newline-separated `key=value`.
+fn parse_vars(text: &str) -> BTreeMap<String, String> {
+    let pairs = text.lines().filter_map(|line| line.split_once('='));
+    pairs.map(|(key, value)| (key.trim().to_owned(), value.to_owned())).collect()
+}
+
+/// Cooks what a sling would use before it is decided, so that a bad formula is refused and not queued.
+pub(crate) fn kitchen(state: &State, town: &TownDir, request: &SlingRequest) -> Kitchen {
+    let mut kitchen = Kitchen::default();
+    for (rig, formula, bead) in state.formulas_of(request) {
+        if let Err(error) = try_cooking(state, town, request, &rig, &formula, &bead) {
+            kitchen.spoiled.insert((rig, formula), error);
+        }
+    }
+    kitchen
+}
+
+fn try_cooking(
+    state: &State,
+    town: &TownDir,
+    request: &SlingRequest,
+    rig: &RigName,
+    formula: &FormulaName,
+    bead: &BeadId,
+) -> Result<(), String> {
+    let Some(entry) = state.bead(bead) else { return Ok(()) };
+    let vars: Vec<String> = request.vars.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let fields = ContextFields {
+        version: 1,
+        work_bead_id: bead.clone(),
+        target_rig: rig.clone(),
+        formula: Some(formula.clone()),
+        args: request.args.clone(),
+        vars: Some(vars.join("\n")),
+        enqueued_at: state.clock(),
+        merge: None,
+        convoy: None,
+        base_branch: None,
+        no_merge: false,
+        account: None,
+        agent: request.agent.clone(),
+        hook_raw_bead: false,
+        owned: false,
+        mode: None,
+        dispatch_failures: 0,
+        last_failure: None,
+    };
+    cook_for(state, town, &entry.bead, rig, formula, &fields).map(|_| ())
+}
+
+/// What an exit record means to the engine: the formula's exit codes decide the class of a failure.
+pub(crate) fn worker_exit(state: &State, town: &TownDir, id: &DispatchId, exit: &ExitRecord) -> WorkerExit {
+    let category = match (exit.cause, exit.code) {
+        (ExitCause::HardCap, _) => Category::HardCap,
+        (_, Some(YIELDED)) => Category::Yielded,
+        (_, Some(code)) if code != 0 && unavailable_codes(state, town, id).contains(&code) => Category::Unavailable,
+        _ => Category::Crash,
+    };
+    WorkerExit {
+        code: exit.code,
+        signal: exit.signal,
+        step: exit.step.clone(),
+        stopped: exit.cause == ExitCause::Stopped,
+        category,
+        message: exit_words(exit),
+    }
+}
+
+fn unavailable_codes(state: &State, town: &TownDir, id: &DispatchId) -> Vec<i32> {
+    let context = state.dispatch(id).and_then(|d| state.context(&d.context));
+    let formula = context.and_then(|c| c.fields.formula.as_ref());
+    let found = formula.and_then(|name| Formula::find(town.root(), name).ok());
+    found.map_or(vec![UNAVAILABLE], |formula| formula.unavailable.clone())
+}
+
+fn exit_words(exit: &ExitRecord) -> String {
+    let how = match (exit.code, exit.signal) {
+        (Some(code), _) => format!("exit {code}"),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    };
+    let cause = match exit.cause {
+        ExitCause::Exit | ExitCause::Stopped => how,
+        ExitCause::Timeout => format!("timed out ({how})"),
+        ExitCause::HardCap => format!("hard cap exceeded ({how})"),
+        ExitCause::ExecFailed => "a step's program could not be run".to_owned(),
+    };
+    match (&exit.note, exit.cause) {
+        (Some(note), ExitCause::ExecFailed) => format!("{cause}: {note}"),
+        _ => cause,
+    }
+}

@@ -1,0 +1,29 @@
+//! The one loop that joins engine, journal, workers and clients.
+//!
+//! Promises: one plain thread owns the state and the journal; whatever it answers is on disk; effects (spawns,
+//! signals, wake commands) happen only after the events that order them are durable. Whoever holds the lease
+//! serves the socket: a daemon, a console, or a passing command.
+
+mod ask;
+mod clock;
+pub mod config;
+mod core;
+mod eventlog;
+mod host;
+mod input;
+mod launch;
+mod reads;
+mod serve;
+mod server;
+mod stamp;
+mod starts;
+mod store;
+mod town;
+mod waiting;
+mod wake;
+
+pub use ask::{Answered, AskError, ask};
+pub use core::OpenError;
+pub use serve::{DaemonError, run_daemon};
+pub use store::StoreError;
+pub use town::{NoTown, TownDir};

@@ -1,0 +1,135 @@
+//! Questions that change nothing, answered from the state. Whoever has a state can answer them: the loop, or a
+//! command that only reads the journal.
+
+use serde::Serialize;
+use serde_json::Value;
+use yard_client::views::{self, DaemonView, LogView, ShowView};
+use yard_client::{Ask, Reply};
+use yard_engine::{BeadId, DispatchId, Recorded, Refusal, State};
+use yard_journal::Reader;
+
+use crate::launch::log_path;
+use crate::store::recorded;
+use crate::town::TownDir;
+
+/// What is needed to answer.
+pub(crate) struct Desk<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) town: &'a TownDir,
+    pub(crate) alerts: &'a [String],
+    pub(crate) daemon: DaemonView,
+}
+
+/// Whether this ask changes nothing and needs nobody who serves.
+pub(crate) fn is_read(ask: &Ask) -> bool {
+    match ask {
+        Ask::SchedulerStatus { .. }
+        | Ask::SchedulerList
+        | Ask::Status { .. }
+        | Ask::RigList
+        | Ask::BeadList { .. }
+        | Ask::ConvoyList { .. }
+        | Ask::ConvoyStatus { .. }
+        | Ask::Show { .. }
+        | Ask::Why { .. }
+        | Ask::LogOf { .. } => true,
+        Ask::Command { .. } | Ask::Events { .. } | Ask::Wait { .. } | Ask::Poke | Ask::Stop { .. } => false,
+    }
+}
+
+impl Desk<'_> {
+    /// Answers a read.
+    pub(crate) fn answer(&self, ask: &Ask) -> Reply {
+        self.try_answer(ask).unwrap_or_else(Reply::Error)
+    }
+
+    fn try_answer(&self, ask: &Ask) -> Result<Reply, Refusal> {
+        let state = self.state;
+        Ok(match ask {
+            Ask::SchedulerStatus { summary } => Reply::document(&views::scheduler_status(state, *summary)),
+            Ask::SchedulerList => Reply::document(&views::scheduler_list(state)),
+            Ask::Status { summary } => {
+                let view = views::status(state, *summary, self.alerts.to_vec(), self.daemon.clone());
+                Reply::document(&view)
+            }
+            Ask::RigList => Reply::document(&views::rigs(state)),
+            Ask::BeadList { filter } => Reply::document(&views::beads(state, filter)),
+            Ask::ConvoyList { all } => Reply::document(&views::convoys(state, *all)),
+            Ask::ConvoyStatus { id } => self.show_convoy(id)?,
+            Ask::Show { id } => self.show(id)?,
+            Ask::Why { id } => {
+                let bead = state.find_bead(id)?;
+                let view = views::why(state, &bead, &self.history(&bead)?);
+                found(view, id)?
+            }
+            Ask::LogOf { id } => Reply::document(&self.log_of(id)?),
+            Ask::Command { .. } | Ask::Events { .. } | Ask::Wait { .. } | Ask::Poke | Ask::Stop { .. } => {
+                return Err(Refusal::new("internal", "this is not a question about the state"));
+            }
+        })
+    }
+
+    fn show(&self, text: &str) -> Result<Reply, Refusal> {
+        let state = self.state;
+        if let Some(dispatch) = DispatchId::parse(text).ok().and_then(|id| state.dispatch(&id)) {
+            return Ok(Reply::document(&views::dispatch(dispatch)));
+        }
+        if let Some(context) = text.parse().ok().and_then(|id| state.context(&id)) {
+            return Ok(Reply::document(&views::context(context)));
+        }
+        if state.find_convoy(text).is_ok() {
+            return self.show_convoy(text);
+        }
+        let id = state.find_bead(text)?;
+        let entry = state.bead(&id);
+        let context = entry.and_then(|e| e.work.context.as_ref().or(e.work.last_context.as_ref()));
+        let view = views::bead(state, &id).map(|bead| ShowView {
+            bead,
+            context: context.and_then(|c| state.context(c)).map(views::context),
+            dispatches: state.dispatches_of(&id).map(views::dispatch).collect(),
+            events: Vec::new(),
+        });
+        let events: Vec<Value> =
+            self.history(&id)?.iter().filter_map(|event| serde_json::to_value(event).ok()).collect();
+        found(view.map(|view| ShowView { events, ..view }), text)
+    }
+
+    fn show_convoy(&self, text: &str) -> Result<Reply, Refusal> {
+        let id = self.state.find_convoy(text)?;
+        found(views::convoy(self.state, &id), text)
+    }
+
+    /// The events that named a bead, as far as the log is kept.
+    fn history(&self, bead: &BeadId) -> Result<Vec<Recorded>, Refusal> {
+        let Some(entry) = self.state.bead(bead) else { return Ok(Vec::new()) };
+        let rows = Reader::open(&self.town.journal()).and_then(|reader| reader.events_at(&entry.work.history));
+        let rows = rows.map_err(|e| Refusal::new("journal", e.to_string()))?;
+        rows.iter().map(|row| recorded(row).map_err(|e| Refusal::new("journal", e.to_string()))).collect()
+    }
+
+    fn log_of(&self, text: &str) -> Result<LogView, Refusal> {
+        let state = self.state;
+        let named = DispatchId::parse(text).ok().filter(|id| state.dispatch(id).is_some());
+        let dispatch = match named {
+            Some(id) => id,
+            None => {
+                let bead = state.find_bead(text)?;
+                let last = state.dispatches_of(&bead).last().map(|d| d.id.clone());
+                last.ok_or_else(|| {
+                    Refusal::new("no-log", format!("{bead} has never been started"))
+                        .hint(format!("ym why {bead} says why"))
+                })?
+            }
+        };
+        let live = state.dispatch(&dispatch).is_some_and(yard_engine::dispatch::Dispatch::is_live);
+        let path = log_path(self.town, &dispatch).to_string_lossy().into_owned();
+        Ok(LogView { dispatch_id: dispatch, path, live })
+    }
+}
+
+fn found<T: Serialize>(view: Option<T>, text: &str) -> Result<Reply, Refusal> {
+    match view {
+        Some(view) => Ok(Reply::document(&view)),
+        None => Err(Refusal::new("unknown", format!("there is no {text:?}"))),
+    }
+}

@@ -1,0 +1,116 @@
+//! Serving a town: as the daemon, until it is told to stop; or as a passing command, for as long as its own
+//! request and those of whoever connected meanwhile take.
+
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::{Duration, Instant};
+
+use tracing::info;
+use yard_client::{Reply, Request, ServerRole};
+use yard_journal::{Holder, Lease, LeaseError, Role};
+use yard_workers::WorkerReport;
+
+use crate::core::{Core, OpenError};
+use crate::input::{Input, ReplyTo};
+use crate::server::Server;
+use crate::town::TownDir;
+
+/// How long a passing command's lease is awaited.
+pub(crate) const LEASE_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a passing command serves others after its own request is answered.
+const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Why a daemon did not run.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// Somebody serves the town already.
+    #[error("the town is already served by {0}")]
+    Served(Holder),
+    /// The lease cannot be taken.
+    #[error(transparent)]
+    Lease(LeaseError),
+    /// The town cannot be taken over.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The socket cannot be served.
+    #[error("cannot serve the town's socket: {0}")]
+    Socket(#[from] std::io::Error),
+}
+
+/// Runs the daemon in the foreground until it is drained.
+pub fn run_daemon(town: &TownDir) -> Result<(), DaemonError> {
+    let _lease = daemon_lease(town)?;
+    let (inputs, received) = mpsc::channel();
+    let mut core = Core::open(town.clone(), ServerRole::Daemon, reporter(&inputs))?;
+    let server = Server::start(town, ServerRole::Daemon, inputs, true)?;
+    info!(town = %town.root().display(), pid = std::process::id(), "serving");
+    tell_service_manager("READY=1");
+    core.run(&received, || false);
+    tell_service_manager("STOPPING=1");
+    drop(server);
+    info!("stopped");
+    Ok(())
+}
+
+fn daemon_lease(town: &TownDir) -> Result<Lease, DaemonError> {
+    let patience = Instant::now() + LEASE_PATIENCE;
+    loop {
+        match Lease::try_acquire(&town.lease(), Role::Daemon) {
+            Ok(lease) => return Ok(lease),
+            Err(LeaseError::Held(holder)) => {
+                let passing = matches!(holder.role, Some(Role::Command) | None);
+                if !passing || Instant::now() > patience {
+                    return Err(DaemonError::Served(holder));
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Err(error) => return Err(DaemonError::Lease(error)),
+        }
+    }
+}
+
+/// Under systemd, says how the service stands; elsewhere does nothing.
+fn tell_service_manager(message: &str) {
+    let Some(address) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    if let Ok(socket) = std::os::unix::net::UnixDatagram::unbound() {
+        let _ = socket.send_to(message.as_bytes(), address);
+    }
+}
+
+fn reporter(inputs: &Sender<Input>) -> Box<dyn Fn(WorkerReport) + Send + Sync> {
+    let inputs = inputs.clone();
+    Box::new(move |report| {
+        // The loop ends before its pool: whoever reports later writes to the claim as well.
+        let _ = inputs.send(Input::Worker(report));
+    })
+}
+
+/// Carries out one request as the holder of the lease, serving whoever connects meanwhile.
+pub(crate) fn serve_one(town: &TownDir, _lease: Lease, request: Request) -> Result<Vec<Reply>, DaemonError> {
+    let (inputs, received) = mpsc::channel();
+    let mut core = Core::open(town.clone(), ServerRole::Command, reporter(&inputs))?;
+    let server = Server::start(town, ServerRole::Command, inputs.clone(), false)?;
+    let (reply_to, mut replies) = ReplyTo::new();
+    let ask = Input::Ask { request: Box::new(request), reply_to };
+    // The receiver is ours and lives as long as the loop.
+    let _ = inputs.send(ask);
+    let mut answers = Vec::new();
+    let mut leaving: Option<Instant> = None;
+    run_until(&mut core, &received, || {
+        while let Ok(reply) = replies.try_recv() {
+            let last = !matches!(reply, Reply::Item(_));
+            answers.push(reply);
+            if last {
+                server.close();
+                leaving = Some(Instant::now() + LEAVE_PATIENCE);
+            }
+        }
+        leaving.is_some_and(|until| server.is_quiet() || Instant::now() > until)
+    });
+    drop(core);
+    drop(server);
+    Ok(answers)
+}
+
+fn run_until(core: &mut Core, received: &Receiver<Input>, done: impl FnMut() -> bool) {
+    core.run(received, done);
+}

@@ -1,0 +1,220 @@
+//! The socket's edge: accepts connections, passes requests to the loop, writes replies. It never touches the state.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
+use std::thread::JoinHandle;
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Notify;
+use yard_client::{Hello, PROTOCOL_VERSION, Reply, Request, ServerRole, SocketPath};
+use yard_engine::Refusal;
+
+use crate::input::{Input, ReplyTo};
+use crate::town::TownDir;
+
+/// Longest request accepted; an `add --file` of many thousand lines fits.
+const LONGEST_REQUEST: u64 = 256 * 1024 * 1024;
+
+/// The listening socket and the thread that serves it.
+pub(crate) struct Server {
+    socket: PathBuf,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    role: ServerRole,
+    inputs: Sender<Input>,
+    connections: AtomicUsize,
+    /// No new connections are taken and those in the backlog were.
+    closed: AtomicBool,
+    close: Notify,
+    end: Notify,
+}
+
+impl Server {
+    /// Binds the town's socket, which only a holder of the lease may do, and serves it.
+    pub(crate) fn start(town: &TownDir, role: ServerRole, inputs: Sender<Input>, signals: bool) -> io::Result<Self> {
+        let address = SocketPath::new(&town.folder(), "ym.sock")?;
+        let socket = town.folder().join("ym.sock");
+        // Whoever held the lease before may have died without tidying up.
+        match std::fs::remove_file(&socket) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let listener = std::os::unix::net::UnixListener::bind(address.as_path())?;
+        std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600))?;
+        listener.set_nonblocking(true)?;
+        let shared = Arc::new(Shared {
+            role,
+            inputs,
+            connections: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            close: Notify::new(),
+            end: Notify::new(),
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (theirs, path) = (Arc::clone(&shared), socket.clone());
+        let thread = std::thread::Builder::new().name("ym-socket".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                if signals {
+                    tokio::spawn(watch_signals(theirs.inputs.clone()));
+                }
+                accept(listener, path, theirs).await;
+            });
+        })?;
+        Ok(Self { socket, shared, thread: Some(thread) })
+    }
+
+    /// Takes no more connections; those already made are served on.
+    pub(crate) fn close(&self) {
+        self.shared.close.notify_one();
+    }
+
+    /// Whether no connection is left and none can come.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.shared.closed.load(Ordering::SeqCst) && self.shared.connections.load(Ordering::SeqCst) == 0
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.socket);
+        self.shared.end.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn watch_signals(inputs: Sender<Input>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        return;
+    };
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        if inputs.send(Input::Terminate).is_err() {
+            return;
+        }
+    }
+}
+
+async fn accept(listener: std::os::unix::net::UnixListener, path: PathBuf, shared: Arc<Shared>) {
+    let Ok(listener) = UnixListener::from_std(listener) else { return };
+    let tasks = tokio::task::LocalSet::new();
+    tasks
+        .run_until(async {
+            loop {
+                tokio::select! {
+                    accepted = listener.accept() => match accepted {
+                        Ok((stream, _)) => welcome(stream, &shared),
+                        // Out of descriptors: those who are connected are served on, and some will go.
+                        Err(_) => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
+                    },
+                    () = shared.close.notified() => break,
+                    () = shared.end.notified() => return,
+                }
+            }
+            // Nobody new finds the socket; who is in the backlog is still served.
+            let _ = std::fs::remove_file(&path);
+            while let Ok(accepted) = tokio::time::timeout(std::time::Duration::ZERO, listener.accept()).await {
+                match accepted {
+                    Ok((stream, _)) => welcome(stream, &shared),
+                    Err(_) => break,
+                }
+            }
+            drop(listener);
+            shared.closed.store(true, Ordering::SeqCst);
+            let _ = shared.inputs.send(Input::Nudge);
+            shared.end.notified().await;
+        })
+        .await;
+}
+
+fn welcome(stream: UnixStream, shared: &Arc<Shared>) {
+    let ours = nix::unistd::geteuid().as_raw();
+    let trusted = stream.peer_cred().is_ok_and(|peer| peer.uid() == ours || peer.uid() == 0);
+    if !trusted {
+        return;
+    }
+    shared.connections.fetch_add(1, Ordering::SeqCst);
+    let shared = Arc::clone(shared);
+    tokio::task::spawn_local(async move {
+        // A connection that breaks concerns nobody but its client.
+        let _ = serve(stream, &shared).await;
+        shared.connections.fetch_sub(1, Ordering::SeqCst);
+        let _ = shared.inputs.send(Input::Nudge);
+    });
+}
+
+async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
+    let (read, mut write) = stream.into_split();
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let hello = Hello { ym: PROTOCOL_VERSION, version, pid: std::process::id(), role: shared.role };
+    write_line(&mut write, &hello).await?;
+    let mut reader = BufReader::new(read);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let mut limited = (&mut reader).take(LONGEST_REQUEST);
+        if limited.read_until(b'\n', &mut line).await? == 0 {
+            return Ok(());
+        }
+        if line.last() != Some(&b'\n') {
+            let refusal = Refusal::new("bad-request", "the request is too long or was cut off");
+            return write_line(&mut write, &Reply::Error(refusal)).await;
+        }
+        let request: Request = match serde_json::from_slice(&line) {
+            Ok(request) => request,
+            Err(error) => {
+                let refusal = Refusal::new("bad-request", format!("the request cannot be read: {error}"));
+                write_line(&mut write, &Reply::Error(refusal)).await?;
+                continue;
+            }
+        };
+        let (reply_to, mut replies) = ReplyTo::new();
+        if shared.inputs.send(Input::Ask { request: Box::new(request), reply_to }).is_err() {
+            return Ok(());
+        }
+        let mut ahead = Vec::new();
+        loop {
+            tokio::select! {
+                reply = replies.recv() => match reply {
+                    None => return Ok(()),
+                    Some(reply) => {
+                        write_line(&mut write, &reply).await?;
+                        if !matches!(reply, Reply::Item(_)) {
+                            break;
+                        }
+                    }
+                },
+                // The client went away: dropping `replies` tells whoever works for it.
+                read = reader.read_until(b'\n', &mut ahead), if ahead.is_empty() => {
+                    if read? == 0 {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        if !ahead.is_empty() {
+            let refusal = Refusal::new("bad-request", "one request at a time: wait for the answer");
+            return write_line(&mut write, &Reply::Error(refusal)).await;
+        }
+    }
+}
+
+async fn write_line<T: serde::Serialize>(write: &mut (impl AsyncWriteExt + Unpin), value: &T) -> io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    write.write_all(&line).await
+}

@@ -1,0 +1,176 @@
+//! Answers that wait for starts: a command that starts workers returns when each start has run or failed.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use yard_client::Reply;
+use yard_client::views::{FailedStart, RunView, SlingView};
+use yard_engine::command::{SlingAction, SlingResult};
+use yard_engine::dispatch::{DispatchEvent, Outcome};
+use yard_engine::plan::{PlanReason, Start};
+use yard_engine::{DispatchId, Event, Recorded, State};
+
+use crate::input::ReplyTo;
+
+/// What a command will answer once its starts are known.
+#[derive(Debug)]
+pub(crate) enum Promise {
+    /// `sling`.
+    Slung { direct: bool, results: Vec<SlingResult> },
+    /// `add`.
+    Added { direct: bool, results: Vec<SlingResult> },
+    /// `scheduler run`.
+    Passed { starts: Vec<Start>, skipped: u64, reason: PlanReason, dry_run: bool },
+}
+
+#[derive(Serialize)]
+struct AddedView<'a> {
+    mode: &'a str,
+    results: &'a [SlingResult],
+}
+
+/// One answer that waits.
+#[derive(Debug)]
+struct Waiting {
+    reply_to: ReplyTo,
+    promise: Promise,
+    starting: BTreeSet<DispatchId>,
+    notices: Vec<String>,
+}
+
+/// All answers that wait for starts.
+#[derive(Debug, Default)]
+pub(crate) struct PendingStarts(Vec<Waiting>);
+
+impl PendingStarts {
+    /// Whether somebody waits for this dispatch to start.
+    pub(crate) fn awaits(&self, id: &DispatchId) -> bool {
+        self.0.iter().any(|w| w.starting.contains(id))
+    }
+
+    /// Answers now if nothing of it is starting, otherwise when that is over.
+    pub(crate) fn promise(&mut self, state: &State, reply_to: ReplyTo, promise: Promise, notices: Vec<String>) {
+        let starting = promise.dispatches().into_iter().filter(|id| is_starting(state, id)).collect();
+        let waiting = Waiting { reply_to, promise, starting, notices };
+        if waiting.starting.is_empty() {
+            waiting.answer(state);
+        } else {
+            self.0.push(waiting);
+        }
+    }
+
+    /// Looks at what became durable: answers whose starts have all run or failed go out.
+    pub(crate) fn notice(&mut self, state: &State, events: &[Recorded]) {
+        if self.0.is_empty() {
+            return;
+        }
+        for recorded in events {
+            if let Event::Dispatch(DispatchEvent::Running { id, .. } | DispatchEvent::Ended { id, .. }) =
+                &recorded.event
+            {
+                for waiting in &mut self.0 {
+                    waiting.starting.remove(id);
+                }
+            }
+        }
+        let (ready, rest) = std::mem::take(&mut self.0).into_iter().partition(|w| w.starting.is_empty());
+        self.0 = rest;
+        let ready: Vec<Waiting> = ready;
+        for waiting in ready {
+            waiting.answer(state);
+        }
+    }
+}
+
+fn is_starting(state: &State, id: &DispatchId) -> bool {
+    state.dispatch(id).is_some_and(|d| d.is_live() && d.running_at.is_none())
+}
+
+fn start_error(state: &State, id: &DispatchId) -> Option<String> {
+    match &state.dispatch(id)?.ended.as_ref()?.outcome {
+        Outcome::StartFailed { error } => Some(error.clone()),
+        Outcome::NeverRan { why } => Some(why.clone()),
+        Outcome::Succeeded | Outcome::Failed { .. } | Outcome::Stopped { .. } | Outcome::Lost { .. } => None,
+    }
+}
+
+impl Promise {
+    /// In direct mode, the dispatches that the results stand for now.
+    pub(crate) fn name_dispatches(&mut self, state: &State) {
+        let (Self::Slung { direct: true, results } | Self::Added { direct: true, results }) = self else {
+            return;
+        };
+        for result in results.iter_mut().filter(|r| r.action == SlingAction::Scheduled) {
+            let live = result.id.parse().ok().and_then(|id| state.bead(&id)?.work.live.clone());
+            if let Some(live) = live {
+                result.action = SlingAction::Dispatched;
+                result.dispatch_id = Some(live);
+            }
+        }
+    }
+
+    /// How many beads stand in the queue because of this command.
+    pub(crate) fn left_waiting(&self) -> usize {
+        match self {
+            Self::Slung { results, .. } | Self::Added { results, .. } => {
+                results.iter().filter(|r| r.action == SlingAction::Scheduled).count()
+            }
+            Self::Passed { skipped, dry_run, .. } => {
+                if *dry_run { 0 } else { usize::try_from(*skipped).unwrap_or(usize::MAX) }
+            }
+        }
+    }
+
+    fn dispatches(&self) -> Vec<DispatchId> {
+        match self {
+            Self::Slung { results, .. } | Self::Added { results, .. } => {
+                let new = results.iter().filter(|r| r.action == SlingAction::Dispatched);
+                new.filter_map(|r| r.dispatch_id.clone()).collect()
+            }
+            Self::Passed { starts, .. } => starts.iter().map(|s| s.dispatch_id.clone()).collect(),
+        }
+    }
+}
+
+impl Waiting {
+    fn answer(self, state: &State) {
+        let reply = match self.promise {
+            Promise::Slung { direct, results } => {
+                Reply::document(&SlingView { mode: mode(direct).to_owned(), results: settle(state, results) })
+            }
+            Promise::Added { direct, results } => {
+                let results = settle(state, results);
+                Reply::document(&AddedView { mode: mode(direct), results: &results })
+            }
+            Promise::Passed { starts, skipped, reason, dry_run } => {
+                let error = |s: &Start| start_error(state, &s.dispatch_id);
+                let failed = starts.iter().filter_map(|s| Some(FailedStart { id: s.id.clone(), error: error(s)? }));
+                let failed: Vec<FailedStart> = failed.collect();
+                let dispatched = starts.iter().filter(|s| dry_run || error(s).is_none()).cloned().collect();
+                Reply::document(&RunView { dispatched, skipped, failed, reason, dry_run })
+            }
+        };
+        let reply = match reply {
+            Reply::Ok { document, .. } => Reply::Ok { document, notices: self.notices },
+            other => other,
+        };
+        self.reply_to.send(reply);
+    }
+}
+
+fn mode(direct: bool) -> &'static str {
+    if direct { "direct" } else { "deferred" }
+}
+
+/// A start that failed leaves its bead on the schedule, and the result says why.
+fn settle(state: &State, mut results: Vec<SlingResult>) -> Vec<SlingResult> {
+    for result in &mut results {
+        let error = result.dispatch_id.as_ref().and_then(|id| start_error(state, id));
+        if let (SlingAction::Dispatched, Some(error)) = (result.action, error) {
+            result.action = SlingAction::Scheduled;
+            result.code = Some("start-failed".to_owned());
+            result.message = Some(error);
+        }
+    }
+    results
+}

@@ -1,0 +1,132 @@
+//! The state together with its journal: what is decided becomes durable here, or did not happen.
+
+use yard_engine::{Event, Recorded, Seq, State, Timestamp, Tx, UnreadableEvent, UnreadableRow};
+use yard_journal::{EntityRow, Journal, JournalError, Loaded, Reader, Row};
+
+use crate::town::TownDir;
+
+/// Changed records after which a checkpoint is due at once.
+const CHECKPOINT_AT: usize = 20_000;
+/// Events after which a checkpoint is taken when there is nothing else to do, or on leaving.
+const CHECKPOINT_WHEN_IDLE: u64 = 2_000;
+
+/// Why the town cannot be opened or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// An event this program cannot read.
+    #[error(transparent)]
+    Event(#[from] UnreadableEvent),
+    /// A checkpoint this program cannot read.
+    #[error(transparent)]
+    Row(#[from] UnreadableRow),
+}
+
+/// The state and its journal, owned by the one that holds the lease.
+pub(crate) struct Store {
+    journal: Journal,
+    state: State,
+    /// Decided, applied to the state, not yet durable.
+    pending: Vec<Recorded>,
+    checkpoint: Seq,
+}
+
+impl Store {
+    /// Opens the journal and folds it.
+    pub(crate) fn open(town: &TownDir) -> Result<Self, StoreError> {
+        let mut journal = Journal::open(&town.journal())?;
+        let loaded = journal.load()?;
+        let checkpoint = loaded.checkpoint_seq;
+        Ok(Self { journal, state: fold(loaded)?, pending: Vec::new(), checkpoint })
+    }
+
+    /// The state, with everything decided so far.
+    pub(crate) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Decides something; the events wait for the next commit.
+    pub(crate) fn decide<T>(&mut self, now: Timestamp, decision: impl FnOnce(&mut Tx<'_>) -> T) -> T {
+        let mut tx = Tx::new(&mut self.state, now);
+        let outcome = decision(&mut tx);
+        self.pending.extend(tx.finish());
+        outcome
+    }
+
+    /// Makes everything decided durable, in one transaction, and hands it out. After an error the state is what
+    /// the journal says: nothing of it happened.
+    pub(crate) fn commit(&mut self) -> Result<Vec<Recorded>, StoreError> {
+        let events = std::mem::take(&mut self.pending);
+        if events.is_empty() {
+            return Ok(events);
+        }
+        let rows: Vec<Row> = events.iter().map(row).collect();
+        if let Err(error) = self.journal.append(&rows) {
+            self.reload()?;
+            return Err(error.into());
+        }
+        Ok(events)
+    }
+
+    fn reload(&mut self) -> Result<(), StoreError> {
+        let loaded = self.journal.load()?;
+        self.checkpoint = loaded.checkpoint_seq;
+        self.state = fold(loaded)?;
+        Ok(())
+    }
+
+    /// Takes a checkpoint if one is due: at once after very many changes, sooner when idle.
+    pub(crate) fn checkpoint_if_due(&mut self, idle: bool) -> Result<(), StoreError> {
+        let events = self.state.seq().0 - self.checkpoint.0;
+        let due = self.state.changed_records() >= CHECKPOINT_AT || (idle && events >= CHECKPOINT_WHEN_IDLE);
+        if !due {
+            return Ok(());
+        }
+        let rows: Vec<EntityRow> = self
+            .state
+            .take_changed_records()
+            .into_iter()
+            .map(|row| EntityRow { kind: row.kind.to_owned(), id: row.id, body: row.body })
+            .collect();
+        let seq = self.state.seq();
+        if let Err(error) = self.journal.checkpoint(seq, &rows) {
+            // The records still are to be written; only a fresh fold knows which.
+            self.reload()?;
+            return Err(error.into());
+        }
+        self.checkpoint = seq;
+        Ok(())
+    }
+}
+
+fn row(recorded: &Recorded) -> Row {
+    Row {
+        seq: recorded.seq,
+        at: recorded.at,
+        kind: recorded.event.kind().to_owned(),
+        body: recorded.event.body(),
+    }
+}
+
+/// A stored row as an event.
+pub(crate) fn recorded(row: &Row) -> Result<Recorded, UnreadableEvent> {
+    Ok(Recorded { seq: row.seq, at: row.at, event: Event::from_stored(&row.kind, &row.body)? })
+}
+
+fn fold(loaded: Loaded) -> Result<State, StoreError> {
+    let rows = loaded.entities.iter().filter_map(|e| {
+        e.body.as_deref().map(|body| (e.kind.as_str(), e.id.as_str(), body))
+    });
+    let mut state = State::restore(loaded.checkpoint_seq, rows)?;
+    for row in &loaded.tail {
+        state.apply(&recorded(row)?);
+    }
+    Ok(state)
+}
+
+/// The state as the journal has it, for those who only look.
+pub(crate) fn read_state(reader: &Reader) -> Result<State, StoreError> {
+    fold(reader.load()?)
+}

@@ -1,0 +1,135 @@
+//! `wait`: answers when beads have ended, or when nothing can progress any more.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use yard_client::Reply;
+use yard_client::views::{StuckView, WaitView};
+use yard_engine::context::ContextEvent;
+use yard_engine::{BeadId, Event, Recorded, Standing, State};
+
+use crate::input::ReplyTo;
+
+/// One client that waits.
+#[derive(Debug)]
+struct Waiter {
+    reply_to: ReplyTo,
+    /// Everything it asked for.
+    wanted: BTreeSet<BeadId>,
+    /// What of it has not ended.
+    pending: BTreeSet<BeadId>,
+    all: bool,
+    summary: bool,
+    until: Option<Instant>,
+}
+
+/// What one waits for.
+#[derive(Debug)]
+pub(crate) struct WaitFor {
+    pub(crate) ids: BTreeSet<BeadId>,
+    pub(crate) all: bool,
+    pub(crate) summary: bool,
+    pub(crate) until: Option<Instant>,
+}
+
+/// Every client that waits.
+#[derive(Debug, Default)]
+pub(crate) struct Waiters(Vec<Waiter>);
+
+impl Waiters {
+    /// Whether nobody waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// When the first one's time is up.
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        self.0.iter().filter_map(|w| w.until).min()
+    }
+
+    /// Adds a client, which may be answered at the next look.
+    pub(crate) fn add(&mut self, state: &State, reply_to: ReplyTo, wait: WaitFor) {
+        let mut wanted = wait.ids;
+        if wait.all {
+            wanted.extend(state.open_contexts().map(|c| c.bead().clone()));
+            wanted.extend(state.live_dispatches().map(|d| d.id.bead().clone()));
+            wanted.extend(state.settled().map(|(id, _)| id.clone()));
+        }
+        let pending = wanted.clone();
+        let WaitFor { all, summary, until, .. } = wait;
+        self.0.push(Waiter { reply_to, wanted, pending, all, summary, until });
+    }
+
+    /// Takes note of new work, for those who wait for everything.
+    pub(crate) fn notice(&mut self, events: &[Recorded]) {
+        if !self.0.iter().any(|w| w.all) {
+            return;
+        }
+        for recorded in events {
+            if let Event::Context(ContextEvent::Opened { context, .. }) = &recorded.event {
+                for waiter in self.0.iter_mut().filter(|w| w.all) {
+                    waiter.wanted.insert(context.bead().clone());
+                    waiter.pending.insert(context.bead().clone());
+                }
+            }
+        }
+    }
+
+    /// Answers whoever need not wait any longer. `dispatches_by_itself` says whether waiting work can start.
+    pub(crate) fn look(&mut self, state: &State, dispatches_by_itself: bool) {
+        let now = Instant::now();
+        let mut left = Vec::new();
+        for mut waiter in std::mem::take(&mut self.0) {
+            if waiter.reply_to.is_gone() {
+                continue;
+            }
+            let timed_out = waiter.until.is_some_and(|t| t <= now);
+            if waiter.is_over(state, dispatches_by_itself) || timed_out {
+                waiter.answer(state, timed_out);
+            } else {
+                left.push(waiter);
+            }
+        }
+        self.0 = left;
+    }
+}
+
+fn has_ended(state: &State, id: &BeadId) -> bool {
+    let Some(entry) = state.bead(id) else { return true };
+    entry.bead.is_closed() || entry.work.verdict.is_some()
+}
+
+impl Waiter {
+    fn is_over(&mut self, state: &State, dispatches_by_itself: bool) -> bool {
+        if self.all && (state.live_count() > 0 || (dispatches_by_itself && state.ready_count() > 0 && state.pause().is_none())) {
+            return false;
+        }
+        self.pending.retain(|id| !has_ended(state, id));
+        self.pending.iter().all(|id| !state.can_progress(id, dispatches_by_itself))
+    }
+
+    fn answer(mut self, state: &State, timed_out: bool) {
+        self.pending.retain(|id| !has_ended(state, id));
+        let mut view = WaitView { timed_out, ..WaitView::default() };
+        let mut done = 0;
+        for id in &self.wanted {
+            match state.standing(id) {
+                Some(Standing::Closed | Standing::Done) => {
+                    done += 1;
+                    if !self.summary {
+                        view.done.push(id.clone());
+                    }
+                }
+                Some(Standing::Failed | Standing::Cancelled | Standing::CircuitBroken) => {
+                    view.failed.push(id.clone());
+                }
+                standing => {
+                    let reasons = state.reasons(id);
+                    view.stuck.push(StuckView { id: id.clone(), state: standing, reasons });
+                }
+            }
+        }
+        view.done_count = self.summary.then_some(done);
+        self.reply_to.send(Reply::document(&view));
+    }
+}

@@ -1,0 +1,150 @@
+//! Checkpoints: the records changed since the last one, as rows. Loading them and folding the events after gives
+//! the same state as folding the whole log.
+
+use serde::{Deserialize, Serialize};
+
+use crate::bead::BeadEntry;
+use crate::settings::Settings;
+use crate::state::State;
+use crate::town::{Pause, Undoable};
+use crate::{BeadId, ContextId, ConvoyId, DispatchId, RigName, Seq, Timestamp};
+
+/// One record that a checkpoint holds.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Entity {
+    Town,
+    Rig(RigName),
+    Bead(BeadId),
+    Context(ContextId),
+    Dispatch(DispatchId),
+    Convoy(ConvoyId),
+}
+
+/// A record as a row: `body` is none when it is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckpointRow {
+    /// The concept: `bead`, `context`, …
+    pub kind: &'static str,
+    /// Its id.
+    pub id: String,
+    /// Its JSON.
+    pub body: Option<String>,
+}
+
+/// A checkpoint row that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("checkpoint row {kind} {id:?} cannot be read: {error}")]
+pub struct UnreadableRow {
+    kind: String,
+    id: String,
+    error: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TownRow {
+    clock: Timestamp,
+    settings: Settings,
+    #[serde(default)]
+    pause: Option<Pause>,
+    #[serde(default)]
+    host_gate: Option<String>,
+    #[serde(default)]
+    undo: Vec<Undoable>,
+    #[serde(default)]
+    last_dispatch_at: Option<Timestamp>,
+}
+
+fn json<T: Serialize>(record: &T) -> String {
+    serde_json::to_string(record).expect("records hold only strings, numbers and lists")
+}
+
+impl State {
+    /// How many records the next checkpoint would write.
+    pub fn changed_records(&self) -> usize {
+        self.dirty.len()
+    }
+
+    /// The records changed since the last call; the town's row is always among them, for its clock.
+    pub fn take_changed_records(&mut self) -> Vec<CheckpointRow> {
+        self.touch_town();
+        std::mem::take(&mut self.dirty).iter().map(|entity| self.row(entity)).collect()
+    }
+
+    fn row(&self, entity: &Entity) -> CheckpointRow {
+        let (kind, id, body) = match entity {
+            Entity::Town => {
+                let row = TownRow {
+                    clock: self.clock,
+                    settings: self.settings.clone(),
+                    pause: self.pause.clone(),
+                    host_gate: self.host_gate.clone(),
+                    undo: self.undo.clone(),
+                    last_dispatch_at: self.last_dispatch_at,
+                };
+                ("town", "town".to_owned(), Some(json(&row)))
+            }
+            Entity::Rig(name) => ("rig", name.to_string(), self.rigs.get(name).map(json)),
+            Entity::Bead(id) => ("bead", id.to_string(), self.beads.get(id).map(json)),
+            Entity::Context(id) => ("context", id.to_string(), self.contexts.get(id).map(json)),
+            Entity::Dispatch(id) => ("dispatch", id.to_string(), self.dispatches.get(id).map(json)),
+            Entity::Convoy(id) => ("convoy", id.to_string(), self.convoys.get(id).map(json)),
+        };
+        CheckpointRow { kind, id, body }
+    }
+
+    /// The state of a checkpoint taken at `seq`.
+    pub fn restore<'a>(
+        seq: Seq,
+        rows: impl Iterator<Item = (&'a str, &'a str, &'a str)>,
+    ) -> Result<Self, UnreadableRow> {
+        let mut state = Self { seq, ..Self::default() };
+        for (kind, id, body) in rows {
+            state.restore_row(kind, body).map_err(|error| UnreadableRow {
+                kind: kind.to_owned(),
+                id: id.to_owned(),
+                error,
+            })?;
+        }
+        state.rebuild_indexes();
+        Ok(state)
+    }
+
+    fn restore_row(&mut self, kind: &str, body: &str) -> Result<(), String> {
+        fn read<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T, String> {
+            serde_json::from_str(body).map_err(|e| e.to_string())
+        }
+        match kind {
+            "town" => {
+                let row: TownRow = read(body)?;
+                self.clock = row.clock;
+                self.settings = row.settings;
+                self.pause = row.pause;
+                self.host_gate = row.host_gate;
+                self.undo = row.undo;
+                self.last_dispatch_at = row.last_dispatch_at;
+            }
+            "rig" => {
+                let rig: crate::rig::Rig = read(body)?;
+                self.rigs.insert(rig.name.clone(), rig);
+            }
+            "bead" => {
+                let entry: BeadEntry = read(body)?;
+                self.beads.insert(entry.bead.id.clone(), entry);
+            }
+            "context" => {
+                let context: crate::context::Context = read(body)?;
+                self.contexts.insert(context.id.clone(), context);
+            }
+            "dispatch" => {
+                let dispatch: crate::dispatch::Dispatch = read(body)?;
+                self.dispatches.insert(dispatch.id.clone(), dispatch);
+            }
+            "convoy" => {
+                let convoy: crate::convoy::Convoy = read(body)?;
+                self.convoys.insert(convoy.id.clone(), convoy);
+            }
+            _ => return Err("the kind is not known to this version of ym".to_owned()),
+        }
+        Ok(())
+    }
+}

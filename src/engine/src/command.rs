@@ -1,0 +1,366 @@
+//! Commands: what people, scripts and agents ask for. They travel over the socket as JSON and are what `undo`
+//! replays backwards.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bead::{BeadChange, BeadStatus, DepKind, Dependency};
+use crate::plan::{PlanReason, Start};
+use crate::rig::{Rig, RigSwitch};
+use crate::settings::Merge;
+use crate::{AccountName, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, RigName, Timestamp};
+
+/// Something asked of the town.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+pub enum Command {
+    /// Registers a project.
+    RigAdd {
+        /// Its record.
+        rig: Rig,
+    },
+    /// Forgets a project that has no work under way.
+    RigRemove {
+        /// Which one.
+        name: RigName,
+    },
+    /// Parks, docks or releases a project.
+    RigSwitch {
+        /// Which one.
+        name: RigName,
+        /// What to switch.
+        switch: RigSwitch,
+    },
+    /// Makes a native bead.
+    BeadAdd {
+        /// What is to be made.
+        bead: Box<NewBead>,
+    },
+    /// Changes a native bead.
+    BeadUpdate {
+        /// Which one.
+        id: String,
+        /// What changes.
+        change: BeadChange,
+    },
+    /// Closes native beads.
+    BeadClose {
+        /// Which ones.
+        ids: Vec<String>,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// Opens a closed bead again.
+    BeadReopen {
+        /// Which one.
+        id: String,
+    },
+    /// Makes one bead need another.
+    DependencyAdd {
+        /// The one that waits.
+        id: String,
+        /// The one it waits for.
+        on: String,
+        /// What kind of edge.
+        kind: DepKind,
+    },
+    /// Removes such an edge.
+    DependencyRemove {
+        /// The one that waits.
+        id: String,
+        /// The one it waits for.
+        on: String,
+    },
+    /// Takes over beads from a file in the beads format.
+    BeadImport {
+        /// The records.
+        beads: Vec<NewBead>,
+    },
+    /// Makes beads that run a command, and schedules them.
+    Add {
+        /// What is to be run, all or nothing.
+        items: Vec<AddItem>,
+    },
+    /// Asks for beads to be run.
+    Sling(Box<SlingRequest>),
+    /// One planning pass now.
+    Run {
+        /// At most so many starts; 0 = no limit, none = as configured.
+        batch: Option<u32>,
+        /// Only say what would start.
+        dry_run: bool,
+    },
+    /// Stops all dispatch.
+    Pause {
+        /// Why.
+        reason: Option<String>,
+        /// Until when.
+        until: Option<Timestamp>,
+    },
+    /// Lets dispatch go on.
+    Resume,
+    /// Takes beads off the schedule.
+    Clear {
+        /// Only this one.
+        bead: Option<String>,
+    },
+    /// Puts contexts back that a clear took off, as they were.
+    Restore {
+        /// Which contexts.
+        contexts: Vec<ContextId>,
+    },
+    /// Gives broken, failed, cancelled or person-blocked work another chance, with fresh budgets.
+    Retry {
+        /// Which bead.
+        bead: String,
+    },
+    /// Holds scheduled work back, or lets it go.
+    Hold {
+        /// Which bead or context.
+        id: String,
+        /// Held or released.
+        held: bool,
+    },
+    /// Changes the priority of scheduled work.
+    Priority {
+        /// Which bead or context.
+        id: String,
+        /// 1 to 100.
+        priority: u8,
+    },
+    /// Calls work off: takes it off the schedule, and ends its worker.
+    Cancel {
+        /// Which bead, context or dispatch.
+        id: String,
+        /// Ends the worker at once, without SIGTERM first.
+        at_once: bool,
+    },
+    /// Makes a convoy of beads.
+    ConvoyCreate {
+        /// What it is about.
+        title: String,
+        /// The beads.
+        beads: Vec<String>,
+        /// The caller looks after it.
+        owned: bool,
+        /// Merge strategy.
+        merge: Option<Merge>,
+    },
+    /// Takes the last operator command back.
+    Undo,
+}
+
+/// A native bead to be made.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NewBead {
+    /// The id; made up if absent.
+    pub id: Option<String>,
+    /// The rig whose prefix a made-up id gets.
+    pub rig: Option<RigName>,
+    /// One line saying what is to be done.
+    pub title: String,
+    /// More about it.
+    pub description: Option<String>,
+    /// Type; empty means task.
+    pub kind: String,
+    /// Status, for imports.
+    pub status: BeadStatus,
+    /// 0 to 4.
+    pub priority: Option<u8>,
+    /// Who has it, for imports.
+    pub assignee: Option<String>,
+    /// Labels.
+    pub labels: Vec<String>,
+    /// Dependencies.
+    pub dependencies: Vec<Dependency>,
+    /// The command it runs.
+    pub argv: Option<Vec<String>>,
+    /// For imports.
+    pub created_at: Option<Timestamp>,
+    /// For imports.
+    pub close_reason: Option<String>,
+}
+
+/// A command to be run as a bead of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct AddItem {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// A name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// An id; made up if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Beads that must close first; they may come earlier in the same list.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
+    /// 1 to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+}
+
+/// A sling, with all that can be said about it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SlingRequest {
+    /// Beads, epics or convoys.
+    pub ids: Vec<String>,
+    /// Where; otherwise by prefix.
+    pub rig: Option<RigName>,
+    /// Instructions in plain language.
+    pub args: Option<String>,
+    /// Formula variables.
+    pub vars: BTreeMap<String, String>,
+    /// Formula instead of the default.
+    pub formula: Option<FormulaName>,
+    /// No formula at all.
+    pub hook_raw_bead: bool,
+    /// Merge strategy.
+    pub merge: Option<Merge>,
+    /// Keep the result on its branch.
+    pub no_merge: bool,
+    /// Base branch.
+    pub base_branch: Option<String>,
+    /// Account whose cap counts.
+    pub account: Option<AccountName>,
+    /// Agent override.
+    pub agent: Option<String>,
+    /// The caller looks after the convoy.
+    pub owned: bool,
+    /// No convoy.
+    pub no_convoy: bool,
+    /// Do not run the rig's wake command.
+    pub no_boot: bool,
+    /// A fresh session per step.
+    pub ralph: bool,
+    /// Which executor.
+    pub executor: Option<String>,
+    /// 1 to 100.
+    pub priority: Option<u8>,
+    /// Not before this time.
+    pub not_before: Option<Timestamp>,
+    /// Expires if not started by then.
+    pub deadline: Option<Timestamp>,
+    /// Overrides guards, never closed beads nor parked or docked rigs.
+    pub force: bool,
+    /// Only say what would happen.
+    pub dry_run: bool,
+}
+
+/// What a command answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "kebab-case")]
+pub enum Answer {
+    /// Something was made.
+    Created {
+        /// Its ids.
+        ids: Vec<String>,
+    },
+    /// Something was done to these; `changed` is false when nothing was to do.
+    Done {
+        /// Whether anything changed.
+        changed: bool,
+        /// In words.
+        message: String,
+        /// The ids concerned.
+        ids: Vec<String>,
+    },
+    /// What became of a sling.
+    Slung {
+        /// In direct mode.
+        direct: bool,
+        /// One per bead.
+        results: Vec<SlingResult>,
+    },
+    /// What an `add` made.
+    Added {
+        /// One per item.
+        results: Vec<SlingResult>,
+    },
+    /// What a pass did.
+    Passed {
+        /// What starts.
+        starts: Vec<Start>,
+        /// How many ready ones wait.
+        skipped: u64,
+        /// What limited it.
+        reason: PlanReason,
+        /// Nothing was started.
+        dry_run: bool,
+    },
+}
+
+/// What became of one bead of a sling.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlingResult {
+    /// The bead.
+    pub id: String,
+    /// What was done.
+    pub action: SlingAction,
+    /// Its context.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_id: Option<ContextId>,
+    /// Its dispatch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispatch_id: Option<DispatchId>,
+    /// Where it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rig: Option<RigName>,
+    /// The convoy that tracks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub convoy_id: Option<ConvoyId>,
+    /// Why not, as a word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// Why not, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+impl SlingResult {
+    pub(crate) fn new(id: &str, action: SlingAction) -> Self {
+        Self {
+            id: id.to_owned(),
+            action,
+            context_id: None,
+            dispatch_id: None,
+            rig: None,
+            convoy_id: None,
+            code: None,
+            message: None,
+        }
+    }
+
+    pub(crate) fn because(mut self, code: &str, message: impl Into<String>) -> Self {
+        self.code = Some(code.to_owned());
+        self.message = Some(message.into());
+        self
+    }
+}
+
+/// What a sling did with a bead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SlingAction {
+    /// Its worker starts.
+    Dispatched,
+    /// It stands in the queue.
+    Scheduled,
+    /// It stood there already.
+    AlreadyScheduled,
+    /// It runs already.
+    AlreadyRunning,
+    /// Not for dispatch; left out of a set.
+    Skipped,
+    /// Refused, with a code.
+    Refused,
+}
+
+impl From<BeadId> for String {
+    fn from(id: BeadId) -> Self {
+        id.as_str().to_owned()
+    }
+}

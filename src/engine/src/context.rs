@@ -1,0 +1,342 @@
+//! Sling contexts: one request to run one bead. An open context means scheduled; it closes exactly once, with a
+//! reason. A requeue opens a successor that keeps the fields, the time enqueued and the counters.
+
+use serde::{Deserialize, Serialize};
+
+use crate::bead::Verdict;
+use crate::settings::Merge;
+use crate::state::State;
+use crate::{AccountName, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, RigName, Timestamp};
+
+/// The record of a sling, as JSON with `version: 1`; the field names are those users know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContextFields {
+    /// Schema version, 1.
+    pub version: u32,
+    /// The bead to run.
+    pub work_bead_id: BeadId,
+    /// Where it runs.
+    pub target_rig: RigName,
+    /// The formula to apply; none for a bead with its own command and for `--hook-raw-bead`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub formula: Option<FormulaName>,
+    /// Instructions in plain language.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<String>,
+    /// `key=value` lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vars: Option<String>,
+    /// When it was asked for.
+    pub enqueued_at: Timestamp,
+    /// Merge strategy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<Merge>,
+    /// The convoy that tracks the bead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub convoy: Option<ConvoyId>,
+    /// Base branch of the worktree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_branch: Option<String>,
+    /// Keep the result on its branch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_merge: bool,
+    /// The account whose cap counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<AccountName>,
+    /// Agent override.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Run without the default formula.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hook_raw_bead: bool,
+    /// The caller looks after the convoy.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub owned: bool,
+    /// Execution mode, `ralph` for a fresh session per step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// Starts that failed in a row.
+    #[serde(default)]
+    pub dispatch_failures: u32,
+    /// What the last one said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<String>,
+}
+
+/// One request to run one bead.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Context {
+    /// Its id.
+    pub id: ContextId,
+    /// What was asked for.
+    pub fields: ContextFields,
+    /// 1 to 100, higher first.
+    pub priority: u8,
+    /// Position of the first context of this request in the log; breaks ties in order.
+    pub order: u64,
+    /// Not before this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
+    /// Not started by then: expired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    /// Short rest after a failed start; a manual pass ignores it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest_until: Option<Timestamp>,
+    /// Held back by a person.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
+    /// Which executor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executor: Option<String>,
+    /// Taken by force although somebody else is on it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub forced: bool,
+    /// Attempts that crashed so far.
+    #[serde(default)]
+    pub crashes: u32,
+    /// Attempts that found their service unavailable so far.
+    #[serde(default)]
+    pub unavailables: u32,
+    /// The context this one succeeds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predecessor: Option<ContextId>,
+    /// Set once, when it closes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<ContextClosed>,
+}
+
+impl Context {
+    /// Whether it is still scheduled.
+    pub fn is_open(&self) -> bool {
+        self.closed.is_none()
+    }
+
+    /// The bead it is for.
+    pub fn bead(&self) -> &BeadId {
+        &self.fields.work_bead_id
+    }
+}
+
+/// When and why a context closed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContextClosed {
+    /// When.
+    pub at: Timestamp,
+    /// Why.
+    pub reason: CloseReason,
+}
+
+/// Why a context closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CloseReason {
+    /// Its first program runs.
+    Dispatched,
+    /// A person removed it.
+    Cleared,
+    /// It failed to start too often.
+    CircuitBroken,
+    /// The work was called off.
+    Cancelled,
+    /// Its deadline passed.
+    Expired,
+    /// The bead was closed, vanished or was taken meanwhile.
+    StaleWorkBead,
+    /// The record cannot be used.
+    InvalidContext,
+}
+
+impl CloseReason {
+    /// The word in the record.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Dispatched => "dispatched",
+            Self::Cleared => "cleared",
+            Self::CircuitBroken => "circuit-broken",
+            Self::Cancelled => "cancelled",
+            Self::Expired => "expired",
+            Self::StaleWorkBead => "stale-work-bead",
+            Self::InvalidContext => "invalid-context",
+        }
+    }
+
+    /// What the bead is left with.
+    fn verdict(self) -> Option<Verdict> {
+        match self {
+            Self::CircuitBroken => Some(Verdict::CircuitBroken),
+            Self::Cancelled => Some(Verdict::Cancelled),
+            Self::Expired | Self::InvalidContext => Some(Verdict::Failed),
+            Self::Dispatched | Self::Cleared | Self::StaleWorkBead => None,
+        }
+    }
+}
+
+/// What can happen to a context.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type")]
+pub enum ContextEvent {
+    /// A bead was scheduled.
+    #[serde(rename = "context.opened")]
+    Opened {
+        /// The record.
+        context: Box<Context>,
+        /// Who did it.
+        actor: String,
+    },
+    /// A start failed; the context stays open.
+    #[serde(rename = "context.start_failed")]
+    StartFailed {
+        /// Which context.
+        id: ContextId,
+        /// The dispatch that failed.
+        dispatch: DispatchId,
+        /// Failures so far.
+        failures: u32,
+        /// What went wrong.
+        error: String,
+        /// When the daemon may try again.
+        rest_until: Timestamp,
+    },
+    /// Its rest after a failed start is over early, or its counters were reset by a person.
+    #[serde(rename = "context.rearmed")]
+    Rearmed {
+        /// Which context.
+        id: ContextId,
+        /// Whether the failure counter starts again.
+        fresh: bool,
+        /// Who did it.
+        actor: String,
+    },
+    /// A person holds it back, or lets it go.
+    #[serde(rename = "context.held")]
+    Held {
+        /// Which context.
+        id: ContextId,
+        /// Held or released.
+        held: bool,
+        /// Who did it.
+        actor: String,
+    },
+    /// Its priority changed.
+    #[serde(rename = "context.prioritised")]
+    Prioritised {
+        /// Which context.
+        id: ContextId,
+        /// The new priority.
+        priority: u8,
+        /// Who did it.
+        actor: String,
+    },
+    /// It is no longer scheduled.
+    #[serde(rename = "context.closed")]
+    Closed {
+        /// Which context.
+        id: ContextId,
+        /// The bead it was for.
+        bead: BeadId,
+        /// Why.
+        reason: CloseReason,
+        /// More about it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        detail: Option<String>,
+        /// Who did it.
+        actor: String,
+    },
+}
+
+impl State {
+    pub(crate) fn apply_context(&mut self, event: &ContextEvent, at: Timestamp) {
+        match event {
+            ContextEvent::Opened { context, .. } => {
+                let id = context.id.clone();
+                let bead = context.bead().clone();
+                if let Some(entry) = self.beads.get_mut(&bead) {
+                    entry.work.context = Some(id.clone());
+                }
+                self.set_verdict(&bead, None);
+                self.contexts.insert(id.clone(), Context::clone(context));
+                self.open_contexts.insert(id.clone());
+                self.touch_context(&id);
+                self.remember(&bead);
+                self.refresh_context(&id);
+            }
+            ContextEvent::StartFailed { id, failures, error, rest_until, .. } => {
+                self.change_context(id, |context| {
+                    context.fields.dispatch_failures = *failures;
+                    context.fields.last_failure = Some(error.clone());
+                    context.rest_until = Some(*rest_until);
+                });
+            }
+            ContextEvent::Rearmed { id, fresh, .. } => {
+                self.change_context(id, |context| {
+                    context.rest_until = None;
+                    if *fresh {
+                        context.not_before = None;
+                        context.fields.dispatch_failures = 0;
+                        context.crashes = 0;
+                        context.unavailables = 0;
+                    }
+                });
+            }
+            ContextEvent::Held { id, held, .. } => {
+                self.change_context(id, |context| context.held = *held);
+            }
+            ContextEvent::Prioritised { id, priority, .. } => {
+                self.unqueue(id);
+                self.change_context(id, |context| context.priority = *priority);
+            }
+            ContextEvent::Closed { id, reason, .. } => self.close_context(id, *reason, at),
+        }
+    }
+
+    /// The one way a context closes.
+    pub(crate) fn close_context(&mut self, id: &ContextId, reason: CloseReason, at: Timestamp) {
+        self.unqueue(id);
+        let Some(context) = self.contexts.get_mut(id) else { return };
+        context.closed = Some(ContextClosed { at, reason });
+        let bead = context.bead().clone();
+        self.open_contexts.remove(id);
+        if let Some(entry) = self.beads.get_mut(&bead) {
+            if entry.work.context.as_ref() == Some(id) {
+                entry.work.context = None;
+            }
+            entry.work.last_context = Some(id.clone());
+        }
+        if let Some(verdict) = reason.verdict() {
+            self.set_verdict(&bead, Some(verdict));
+        }
+        self.touch_context(id);
+        self.remember(&bead);
+    }
+
+    fn change_context(&mut self, id: &ContextId, change: impl FnOnce(&mut Context)) {
+        self.unqueue(id);
+        let Some(context) = self.contexts.get_mut(id) else { return };
+        change(context);
+        let bead = context.bead().clone();
+        self.touch_context(id);
+        self.remember(&bead);
+        self.refresh_context(id);
+    }
+
+    /// A context by id.
+    pub fn context(&self, id: &ContextId) -> Option<&Context> {
+        self.contexts.get(id)
+    }
+
+    /// All contexts, open and closed.
+    pub fn contexts(&self) -> impl Iterator<Item = &Context> {
+        self.contexts.values()
+    }
+
+    /// The open contexts, oldest id first.
+    pub fn open_contexts(&self) -> impl Iterator<Item = &Context> {
+        self.open_contexts.iter().filter_map(|id| self.contexts.get(id))
+    }
+
+    /// How many beads are scheduled.
+    pub fn open_context_count(&self) -> usize {
+        self.open_contexts.len()
+    }
+}

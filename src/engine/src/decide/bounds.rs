@@ -1,0 +1,108 @@
+//! Bounds on what is accepted from outside, so that one bad input cannot fill the journal.
+
+use crate::Timestamp;
+use crate::command::{NewBead, SlingRequest};
+use crate::refusal::Refusal;
+
+/// Longest title.
+pub(super) const MAX_TITLE: usize = 64 * 1024;
+/// Longest description.
+const MAX_DESCRIPTION: usize = 1024 * 1024;
+/// Longest command, all arguments together.
+const MAX_ARGV: usize = 1024 * 1024;
+
+/// A title that fits and is not empty.
+pub(super) fn check_title(title: &str) -> Result<(), Refusal> {
+    if title.trim().is_empty() {
+        return Err(Refusal::new("bad-title", "a bead needs a title"));
+    }
+    if title.len() > MAX_TITLE {
+        let message = format!("the title has {} bytes; at most {MAX_TITLE} fit", title.len());
+        return Err(Refusal::new("bad-title", message).hint("put the long text into --description"));
+    }
+    no_nul("the title", title)
+}
+
+/// A description that fits.
+pub(super) fn check_description(text: &str) -> Result<(), Refusal> {
+    if text.len() > MAX_DESCRIPTION {
+        let message = format!("the description has {} bytes; at most {MAX_DESCRIPTION} fit", text.len());
+        return Err(Refusal::new("too-long", message));
+    }
+    no_nul("the description", text)
+}
+
+/// A command that the system could run.
+pub(super) fn check_argv(argv: &[String]) -> Result<(), Refusal> {
+    if argv.first().is_none_or(String::is_empty) {
+        return Err(Refusal::new("bad-command", "the command is empty"));
+    }
+    if argv.iter().map(String::len).sum::<usize>() > MAX_ARGV {
+        return Err(Refusal::new("too-long", "the command is longer than 1 MiB"));
+    }
+    argv.iter().try_for_each(|arg| no_nul("the command", arg))
+}
+
+/// A priority people use with sling.
+pub(super) fn check_priority(priority: u8) -> Result<u8, Refusal> {
+    if (1..=100).contains(&priority) {
+        Ok(priority)
+    } else {
+        let message = format!("priority {priority} is out of range: use 1 to 100, higher is sooner");
+        Err(Refusal::new("bad-priority", message))
+    }
+}
+
+/// The short texts of a new bead: they reach environments, log lines and other tools.
+pub(super) fn check_texts(new: &NewBead) -> Result<(), Refusal> {
+    check_word("the type", &new.kind)?;
+    let texts = new.assignee.iter().chain(&new.labels);
+    texts.chain(&new.close_reason).try_for_each(|text| no_nul("the bead", text))
+}
+
+/// What a sling carries along to a worker.
+pub(super) fn check_sling(request: &SlingRequest, now: Timestamp) -> Result<(), Refusal> {
+    if let Some(priority) = request.priority {
+        check_priority(priority)?;
+    }
+    if let Some(args) = &request.args {
+        check_description(args)?;
+    }
+    for (key, value) in &request.vars {
+        if key.is_empty() || key.contains(['=', '\n', '\0']) {
+            return Err(Refusal::new("bad-var", format!("{key:?} is no name for a variable")));
+        }
+        // Variables are kept as lines of `key=value`.
+        if value.contains(['\n', '\0']) {
+            let message = format!("the value of {key:?} contains a line break or a NUL byte");
+            return Err(Refusal::new("bad-var", message).hint("--args takes long text"));
+        }
+    }
+    for (what, text) in [
+        ("the base branch", &request.base_branch),
+        ("the agent", &request.agent),
+        ("the executor", &request.executor),
+    ] {
+        check_word(what, text.as_deref().unwrap_or_default())?;
+    }
+    if request.deadline.is_some_and(|t| t <= now) {
+        return Err(Refusal::new("bad-time", "the deadline has passed already"));
+    }
+    Ok(())
+}
+
+/// A word that no other program takes for an option, a second line or the end of a string.
+fn check_word(what: &str, text: &str) -> Result<(), Refusal> {
+    if text.starts_with('-') || text.chars().any(char::is_control) {
+        let message = format!("{what} must not start with '-' or contain control characters");
+        return Err(Refusal::new("bad-text", message));
+    }
+    Ok(())
+}
+
+fn no_nul(what: &str, text: &str) -> Result<(), Refusal> {
+    if text.contains('\0') {
+        return Err(Refusal::new("bad-text", format!("{what} contains a NUL byte")));
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! Finding what a person named: full ids, or prefixes that fit exactly one thing.
+
+use crate::refusal::Refusal;
+use crate::rig::Rig;
+use crate::state::State;
+use crate::{BeadId, ConvoyId, DispatchId, RigName};
+
+impl State {
+    /// A bead by id or unique prefix, by context id, or by dispatch id.
+    pub fn find_bead(&self, text: &str) -> Result<BeadId, Refusal> {
+        if let Ok(dispatch) = DispatchId::parse(text)
+            && self.dispatches.contains_key(&dispatch)
+        {
+            return Ok(dispatch.bead().clone());
+        }
+        if let Some(context) = self.contexts.get(text) {
+            return Ok(context.bead().clone());
+        }
+        let unknown = || {
+            Refusal::new("unknown-bead", format!("there is no bead {text:?}"))
+                .hint("ym bead list shows what there is")
+        };
+        let wanted = BeadId::parse(text).map_err(|_| unknown())?;
+        if self.beads.contains_key(&wanted) {
+            return Ok(wanted);
+        }
+        let fits = |id: &BeadId| id.as_str().starts_with(text);
+        let mut candidates = self.beads.range(wanted..).map(|(id, _)| id).take_while(|id| fits(id));
+        match (candidates.next(), candidates.next()) {
+            (Some(only), None) => Ok(only.clone()),
+            (Some(first), Some(second)) => {
+                let message = format!("{text:?} fits several beads: {first}, {second}, …");
+                Err(Refusal::new("ambiguous", message).hint("write more of the id"))
+            }
+            (None, _) => Err(unknown()),
+        }
+    }
+
+    /// A bead by its whole id, for commands that change work.
+    pub(crate) fn exact_bead(&self, text: &str) -> Result<BeadId, Refusal> {
+        let wanted = BeadId::parse(text)?;
+        if self.beads.contains_key(&wanted) {
+            return Ok(wanted);
+        }
+        let found = self.find_bead(text).ok();
+        let refusal = Refusal::new("unknown-bead", format!("there is no bead {text:?}"));
+        Err(match found {
+            Some(near) => refusal.hint(format!("did you mean {near}?")),
+            None => refusal.hint("ym bead add makes one; ym bead list shows what there is"),
+        })
+    }
+
+    /// A convoy by id or unique prefix.
+    pub fn find_convoy(&self, text: &str) -> Result<ConvoyId, Refusal> {
+        let mut fits = self.convoys.keys().filter(|id| id.as_str().starts_with(text));
+        match (self.convoys.get(text), fits.next(), fits.next()) {
+            (Some(exact), _, _) => Ok(exact.id.clone()),
+            (None, Some(only), None) => Ok(only.clone()),
+            (None, Some(_), Some(_)) => {
+                Err(Refusal::new("ambiguous", format!("{text:?} fits several convoys")))
+            }
+            (None, None, _) => Err(Refusal::new("unknown-convoy", format!("there is no convoy {text:?}"))),
+        }
+    }
+
+    pub(crate) fn known_rig(&self, name: &RigName) -> Result<&Rig, Refusal> {
+        self.rigs.get(name).ok_or_else(|| {
+            let known: Vec<&str> = self.rigs.keys().map(RigName::as_str).collect();
+            Refusal::new("unknown-rig", format!("there is no rig {name:?}"))
+                .hint(format!("known rigs: {}; ym rig add makes one", known.join(", ")))
+        })
+    }
+}

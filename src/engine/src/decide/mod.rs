@@ -1,0 +1,78 @@
+//! Decisions: one file per family of commands. Each reads the state, refuses or emits, and answers.
+
+mod add;
+mod beads;
+mod bounds;
+mod lookup;
+mod operator;
+mod reports;
+mod rigs;
+mod schedule;
+mod sling;
+mod time;
+
+use std::collections::BTreeMap;
+
+pub use reports::WorkerExit;
+
+use crate::command::{Answer, Command};
+use crate::refusal::Refusal;
+use crate::tx::Tx;
+use crate::{FormulaName, RigName};
+
+/// What the outside world found out for a command before it is decided: formulas are files, and the engine reads
+/// none. Absent means fine.
+#[derive(Debug, Clone, Default)]
+pub struct Kitchen {
+    /// Formulas that cannot be cooked for a rig, and why.
+    pub spoiled: BTreeMap<(RigName, FormulaName), String>,
+}
+
+/// Who is asking, and whether this process dispatches by itself.
+#[derive(Debug, Clone)]
+pub struct Asker<'a> {
+    /// The person, script or agent.
+    pub actor: &'a str,
+    /// What the outside found out.
+    pub kitchen: &'a Kitchen,
+}
+
+impl Tx<'_> {
+    /// Decides a command: refuses without a trace, or emits events and answers.
+    pub fn decide(&mut self, asker: &Asker<'_>, command: &Command) -> Result<Answer, Refusal> {
+        let before = self.state().seq();
+        let answer = self.decide_command(asker, command);
+        debug_assert!(answer.is_ok() || self.state().seq() == before, "a refused command left a trace");
+        answer
+    }
+
+    fn decide_command(&mut self, asker: &Asker<'_>, command: &Command) -> Result<Answer, Refusal> {
+        match command {
+            Command::RigAdd { rig } => self.rig_add(asker, rig),
+            Command::RigRemove { name } => self.rig_remove(asker, name),
+            Command::RigSwitch { name, switch } => self.rig_switch(asker, name, *switch),
+            Command::BeadAdd { bead } => self.bead_add(asker, bead),
+            Command::BeadUpdate { id, change } => self.bead_update(asker, id, change),
+            Command::BeadClose { ids, reason } => self.bead_close(asker, ids, reason.as_deref()),
+            Command::BeadReopen { id } => self.bead_reopen(asker, id),
+            Command::DependencyAdd { id, on, kind } => self.dependency_add(asker, id, on, kind),
+            Command::DependencyRemove { id, on } => self.dependency_remove(asker, id, on),
+            Command::BeadImport { beads } => self.bead_import(asker, beads),
+            Command::Add { items } => self.add(asker, items),
+            Command::Sling(request) => self.sling(asker, request),
+            Command::Run { batch, dry_run } => Ok(self.run(asker, *batch, *dry_run)),
+            Command::Pause { reason, until } => self.pause(asker, reason.clone(), *until),
+            Command::Resume => Ok(self.resume(asker)),
+            Command::Clear { bead } => self.clear(asker, bead.as_deref()),
+            Command::Restore { contexts } => self.restore(asker, contexts),
+            Command::Retry { bead } => self.retry(asker, bead),
+            Command::Hold { id, held } => self.hold(asker, id, *held),
+            Command::Priority { id, priority } => self.priority(asker, id, *priority),
+            Command::Cancel { id, at_once } => self.cancel(asker, id, *at_once),
+            Command::ConvoyCreate { title, beads, owned, merge } => {
+                self.convoy_create(asker, title, beads, *owned, *merge)
+            }
+            Command::Undo => self.undo(asker),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What an operator does to single beads: hold, priority, cancel, kill; convoys by hand; and taking things back.
+
+use super::Asker;
+use super::bounds::{check_priority, check_title};
+use crate::command::{Answer, Command};
+use crate::context::{CloseReason, ContextEvent};
+use crate::convoy::{Convoy, ConvoyEvent};
+use crate::dispatch::{DispatchEvent, StopReason};
+use crate::refusal::Refusal;
+use crate::settings::Merge;
+use crate::town::{TownEvent, Undoable};
+use crate::tx::Tx;
+use crate::{BeadId, ContextId};
+
+impl Tx<'_> {
+    /// Remembers how to take a command back.
+    pub(super) fn can_be_undone(&mut self, asker: &Asker<'_>, did: String, inverse: Vec<Command>) {
+        if self.undoing {
+            return;
+        }
+        let undoable = Undoable { did, inverse };
+        self.emit(TownEvent::OperatorDid { undoable, actor: asker.actor.to_owned() });
+    }
+
+    fn scheduled(&self, text: &str) -> Result<(BeadId, ContextId), Refusal> {
+        let id = self.state().find_bead(text)?;
+        let work = &self.state().beads[&id].work;
+        match (&work.context, &work.live) {
+            (Some(context), None) => Ok((id, context.clone())),
+            (_, Some(_)) => Err(Refusal::new("running", format!("{id} is running"))
+                .hint("this applies to work that waits; ym cancel ends it")),
+            (None, None) => Err(Refusal::new("not-scheduled", format!("{id} is not scheduled"))
+                .hint(format!("ym sling {id} schedules it"))),
+        }
+    }
+
+    pub(super) fn hold(&mut self, asker: &Asker<'_>, text: &str, held: bool) -> Result<Answer, Refusal> {
+        let (bead, id) = self.scheduled(text)?;
+        let word = if held { "held" } else { "not held" };
+        if self.state().contexts[&id].held == held {
+            return Ok(done(false, format!("{bead} is {word} already"), &bead));
+        }
+        self.emit(ContextEvent::Held { id, held, actor: asker.actor.to_owned() });
+        let verb = if held { "hold" } else { "unhold" };
+        let inverse = Command::Hold { id: bead.to_string(), held: !held };
+        self.can_be_undone(asker, format!("{verb} {bead}"), vec![inverse]);
+        Ok(done(true, format!("{bead} is {word}"), &bead))
+    }
+
+    pub(super) fn priority(
+        &mut self,
+        asker: &Asker<'_>,
+        text: &str,
+        priority: u8,
+    ) -> Result<Answer, Refusal> {
+        check_priority(priority)?;
+        let (bead, id) = self.scheduled(text)?;
+        let before = self.state().contexts[&id].priority;
+        if before == priority {
+            return Ok(done(false, format!("{bead} has priority {priority} already"), &bead));
+        }
+        self.emit(ContextEvent::Prioritised { id, priority, actor: asker.actor.to_owned() });
+        let inverse = Command::Priority { id: bead.to_string(), priority: before };
+        self.can_be_undone(asker, format!("priority {bead} {priority}"), vec![inverse]);
+        Ok(done(true, format!("{bead}: priority {before} -> {priority}"), &bead))
+    }
+
+    /// Calls work off. Waiting work leaves the schedule; a worker is asked to stop and its end settles the rest.
+    pub(super) fn cancel(&mut self, asker: &Asker<'_>, text: &str, at_once: bool) -> Result<Answer, Refusal> {
+        let bead = self.state().find_bead(text)?;
+        let work = self.state().beads[&bead].work.clone();
+        if let Some(live) = work.live {
+            let asked = self.state().dispatch(&live).is_some_and(|d| d.stop.is_some());
+            if asked && !at_once {
+                return Ok(done(false, format!("{live} is being stopped already"), &bead));
+            }
+            let (reason, actor) = (StopReason::UserCancelled, asker.actor.to_owned());
+            self.emit(DispatchEvent::StopRequested { id: live.clone(), reason, at_once, actor });
+            return Ok(done(true, format!("{live} is being stopped"), &bead));
+        }
+        if let Some(context) = work.context {
+            if at_once {
+                return Err(Refusal::new("not-running", format!("{bead} is not running"))
+                    .hint(format!("ym cancel {bead} takes it off the schedule")));
+            }
+            self.close(asker, &context, &bead, CloseReason::Cancelled, None);
+            self.can_be_undone(
+                asker,
+                format!("cancel {bead}"),
+                vec![Command::Restore { contexts: vec![context] }],
+            );
+            return Ok(done(true, format!("{bead} is cancelled"), &bead));
+        }
+        Err(Refusal::new("not-scheduled", format!("{bead} is neither running nor scheduled")))
+    }
+
+    pub(super) fn convoy_create(
+        &mut self,
+        asker: &Asker<'_>,
+        title: &str,
+        beads: &[String],
+        owned: bool,
+        merge: Option<Merge>,
+    ) -> Result<Answer, Refusal> {
+        check_title(title)?;
+        let mut tracked = Vec::new();
+        for text in beads {
+            let id = self.state().exact_bead(text)?;
+            if !tracked.contains(&id) {
+                tracked.push(id);
+            }
+        }
+        if tracked.is_empty() {
+            return Err(Refusal::new("no-bead", "a convoy needs at least one bead"));
+        }
+        let (id, created_at) = (self.state().new_convoy_id(), self.now());
+        let convoy = Convoy {
+            id: id.clone(),
+            title: title.to_owned(),
+            tracked,
+            owned,
+            merge,
+            created_at,
+            closed: None,
+        };
+        self.emit(ConvoyEvent::Created { convoy: Box::new(convoy), actor: asker.actor.to_owned() });
+        self.close_if_complete(&id, asker.actor);
+        Ok(Answer::Created { ids: vec![id.to_string()] })
+    }
+
+    /// Takes the last operator command back. What its inverse would itself make undoable is not remembered.
+    pub(super) fn undo(&mut self, asker: &Asker<'_>) -> Result<Answer, Refusal> {
+        let Some(last) = self.state().undoable().cloned() else {
+            return Err(Refusal::new("nothing-to-undo", "there is no command to take back")
+                .hint("pause, resume, hold, unhold, priority, clear, cancel of waiting work, park and dock can be taken back"));
+        };
+        self.undoing = true;
+        // A command that no longer applies (the bead has started meanwhile) leaves nothing to take back.
+        let undone = last.inverse.iter().try_for_each(|command| self.decide(asker, command).map(|_| ()));
+        self.undoing = false;
+        self.emit(TownEvent::OperatorUndid { did: last.did.clone(), actor: asker.actor.to_owned() });
+        let message = match &undone {
+            Ok(()) => format!("took back: {}", last.did),
+            Err(refusal) => format!("{:?} can no longer be taken back: {}", last.did, refusal.message),
+        };
+        Ok(Answer::Done { changed: undone.is_ok(), message, ids: Vec::new() })
+    }
+}
+
+fn done(changed: bool, message: String, bead: &BeadId) -> Answer {
+    Answer::Done { changed, message, ids: vec![bead.to_string()] }
+}

@@ -1,0 +1,396 @@
+//! Sling: asking for beads to be run, one by one, as a batch, as an epic or as a convoy. Every way ends in an open
+//! context; whether it starts at once is the plan's business.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::bounds::check_sling;
+use super::{Asker, Kitchen};
+use crate::bead::{Bead, BeadEntry, BeadStatus};
+use crate::command::{Answer, SlingAction, SlingRequest, SlingResult};
+use crate::context::{Context, ContextEvent, ContextFields};
+use crate::convoy::{CONVOY_PREFIX, Convoy, ConvoyEvent};
+use crate::ids::base36;
+use crate::readiness::claimed_elsewhere;
+use crate::refusal::Refusal;
+use crate::state::State;
+use crate::tx::Tx;
+use crate::{BeadId, ContextId, ConvoyId, FormulaName, RigName};
+
+/// What an id of a sling stands for.
+struct Targets {
+    beads: Vec<BeadId>,
+    /// A set (epic or convoy): unfit members are left out rather than refused.
+    is_set: bool,
+    /// The convoy that was named.
+    convoy: Option<ConvoyId>,
+    /// What an auto-convoy is called.
+    title: String,
+}
+
+/// A bead that passed every guard.
+pub(super) struct Accepted {
+    pub(super) bead: BeadId,
+    pub(super) rig: RigName,
+    pub(super) formula: Option<FormulaName>,
+    pub(super) priority: u8,
+}
+
+impl Tx<'_> {
+    pub(super) fn sling(&mut self, asker: &Asker<'_>, request: &SlingRequest) -> Result<Answer, Refusal> {
+        let targets = self.targets(request)?;
+        if let Some(rig) = &request.rig {
+            self.state().known_rig(rig)?;
+        }
+        check_sling(request, self.now())?;
+        let direct = !self.state().settings.is_deferred();
+        let judged: Vec<_> = targets
+            .beads
+            .iter()
+            .map(|id| (id.clone(), self.judge(id, request, targets.is_set, asker.kitchen)))
+            .collect();
+        if request.dry_run {
+            let would = if direct { SlingAction::Dispatched } else { SlingAction::Scheduled };
+            let results = judged.into_iter().map(|(id, verdict)| match verdict {
+                Ok(ok) => SlingResult { rig: Some(ok.rig), ..SlingResult::new(id.as_str(), would) },
+                Err(result) => *result,
+            });
+            return Ok(Answer::Slung { direct, results: results.collect() });
+        }
+        let accepted = judged.iter().filter_map(|(_, v)| v.as_ref().ok().map(|a| &a.bead));
+        let convoys = self.convoys_for(asker, request, &targets, accepted.cloned().collect());
+        let mut results = Vec::with_capacity(judged.len());
+        for (id, verdict) in judged {
+            results.push(match verdict {
+                Err(result) => *result,
+                Ok(accepted) => {
+                    let convoy = convoys.get(&id).cloned();
+                    self.open_context(asker, request, &accepted, convoy)
+                }
+            });
+        }
+        Ok(Answer::Slung { direct, results })
+    }
+
+    /// What the ids stand for: one epic or convoy, or a list of beads.
+    fn targets(&self, request: &SlingRequest) -> Result<Targets, Refusal> {
+        let state = self.state();
+        let [only] = request.ids.as_slice() else {
+            if request.ids.is_empty() {
+                return Err(Refusal::new("no-bead", "say which bead to sling").hint("ym sling BEAD… [RIG]"));
+            }
+            return self.batch(request);
+        };
+        if only.starts_with(CONVOY_PREFIX) {
+            let convoy = &state.convoys[&state.find_convoy(only)?];
+            if !convoy.is_open() {
+                return Err(Refusal::new("closed", format!("convoy {} is closed", convoy.id)));
+            }
+            self.no_rig_for_a_set(request, "convoy")?;
+            let (title, id) = (convoy.title.clone(), convoy.id.clone());
+            return Ok(Targets { beads: convoy.tracked.clone(), is_set: true, convoy: Some(id), title });
+        }
+        let id = state.exact_bead(only)?;
+        let bead = &state.beads[&id].bead;
+        let title = format!("Work: {}", bead.title);
+        if bead.is_epic() {
+            self.no_rig_for_a_set(request, "epic")?;
+            let beads = state.open_descendants(&id);
+            if beads.is_empty() {
+                return Err(Refusal::new("empty-epic", format!("epic {id} has no open children"))
+                    .hint("ym bead add --parent makes children"));
+            }
+            return Ok(Targets { beads, is_set: true, convoy: None, title });
+        }
+        Ok(Targets { beads: vec![id], is_set: false, convoy: None, title })
+    }
+
+    fn batch(&self, request: &SlingRequest) -> Result<Targets, Refusal> {
+        let mut beads = Vec::new();
+        let mut seen = BTreeSet::new();
+        for text in &request.ids {
+            if text.starts_with(CONVOY_PREFIX) {
+                return Err(Refusal::new("mixed-sling", "sling a convoy by itself, not in a list"));
+            }
+            let id = self.state().exact_bead(text)?;
+            if self.state().beads[&id].bead.is_epic() {
+                return Err(Refusal::new("mixed-sling", format!("{id} is an epic: sling it by itself")));
+            }
+            if seen.insert(id.clone()) {
+                beads.push(id);
+            }
+        }
+        let title = format!("Work: {} beads", beads.len());
+        Ok(Targets { beads, is_set: false, convoy: None, title })
+    }
+
+    fn no_rig_for_a_set(&self, request: &SlingRequest, what: &str) -> Result<(), Refusal> {
+        match &request.rig {
+            None => Ok(()),
+            Some(_) => Err(Refusal::new(
+                "no-explicit-rig",
+                format!("a rig cannot be given with {what}: each bead goes to its own"),
+            )),
+        }
+    }
+
+    /// The guards, in the order the manual gives.
+    fn judge(
+        &self,
+        id: &BeadId,
+        request: &SlingRequest,
+        is_set: bool,
+        kitchen: &Kitchen,
+    ) -> Result<Accepted, Box<SlingResult>> {
+        let state = self.state();
+        let no = |action, code: &str, message: String| {
+            Err(Box::new(SlingResult::new(id.as_str(), action).because(code, message)))
+        };
+        let left_out = if is_set { SlingAction::Skipped } else { SlingAction::Refused };
+        let Some(entry) = state.beads.get(id) else {
+            return no(left_out, "unknown-bead", format!("there is no bead {id}"));
+        };
+        let bead = &entry.bead;
+        if bead.is_closed() {
+            return no(left_out, "closed", format!("{id} is {}", bead.status.as_str()));
+        }
+        if !bead.is_slingable() {
+            let message = format!("{id} is a bead of type {}, not work for a worker", bead.kind);
+            return no(left_out, "not-dispatchable", message);
+        }
+        if state.is_town_level(id) {
+            return no(left_out, "not-dispatchable", format!("{id} is town-level and never dispatched"));
+        }
+        let home = state.rig_of(id);
+        let Some(rig) = request.rig.as_ref().and_then(|name| state.rigs.get(name)).or(home) else {
+            let message = format!("no rig owns the prefix of {id}; see ym rig add");
+            return no(left_out, "no-rig", message);
+        };
+        if home.is_none_or(|h| h.name != rig.name) && !request.force {
+            let owner = home.map_or("no rig".to_owned(), |h| format!("rig {}", h.name));
+            let message = format!("{id} belongs to {owner}, not to {}; --force overrides", rig.name);
+            return no(SlingAction::Refused, "cross-rig", message);
+        }
+        if rig.parked {
+            return no(SlingAction::Refused, "rig-parked", format!("rig {} is parked", rig.name));
+        }
+        if rig.docked {
+            return no(SlingAction::Refused, "rig-docked", format!("rig {} is docked", rig.name));
+        }
+        if let Some(live) = &entry.work.live {
+            let mut result = SlingResult::new(id.as_str(), SlingAction::AlreadyRunning);
+            result.dispatch_id = Some(live.clone());
+            result.rig = Some(rig.name.clone());
+            return Err(Box::new(result));
+        }
+        if let Some(context) = &entry.work.context {
+            let mut result = SlingResult::new(id.as_str(), SlingAction::AlreadyScheduled);
+            result.context_id = Some(context.clone());
+            result.rig = state.contexts.get(context).map(|c| c.fields.target_rig.clone());
+            return Err(Box::new(result));
+        }
+        if !request.force {
+            self.guard_status(entry, left_out)?;
+        }
+        let formula = state.formula_for(bead, &rig.name, request);
+        if let Some(formula) = &formula
+            && let Some(error) = kitchen.spoiled.get(&(rig.name.clone(), formula.clone()))
+        {
+            return no(SlingAction::Refused, "formula", error.clone());
+        }
+        if request.hook_raw_bead && bead.argv.is_none() {
+            let message = format!("{id} has no command of its own to run without a formula");
+            return no(SlingAction::Refused, "formula", message);
+        }
+        if !state.settings.is_deferred() && entry.blocked {
+            let reasons = state.reasons(id);
+            let waits = reasons.iter().filter(|r| r.code.is_blocking() && !r.ids.is_empty());
+            let message: Vec<&str> = waits.map(|r| r.message.as_str()).collect();
+            return no(SlingAction::Refused, "blocked-by", format!("{id} {}", message.join("; ")));
+        }
+        let priority = request.priority.unwrap_or_else(|| sling_priority(bead));
+        Ok(Accepted { bead: id.clone(), rig: rig.name.clone(), formula, priority })
+    }
+
+    fn guard_status(&self, entry: &BeadEntry, left_out: SlingAction) -> Result<(), Box<SlingResult>> {
+        let id = &entry.bead.id;
+        let no = |code: &str, message: String| {
+            Err(Box::new(SlingResult::new(id.as_str(), left_out).because(code, message)))
+        };
+        if let Some(owner) = claimed_elsewhere(entry) {
+            return no("claimed-elsewhere", format!("{id}: {owner}; --force takes it"));
+        }
+        if entry.bead.status == BeadStatus::Deferred {
+            return no("deferred", format!("{id} was put off (status deferred); --force takes it"));
+        }
+        Ok(())
+    }
+
+    /// The convoy of each accepted bead: the named one, one that tracks it already, or a new one for the rest.
+    fn convoys_for(
+        &mut self,
+        asker: &Asker<'_>,
+        request: &SlingRequest,
+        targets: &Targets,
+        accepted: Vec<BeadId>,
+    ) -> BTreeMap<BeadId, ConvoyId> {
+        let mut convoys = BTreeMap::new();
+        let mut untracked = Vec::new();
+        for bead in accepted {
+            let tracking = self.state().convoys_tracking(&bead).next().map(|c| c.id.clone());
+            match targets.convoy.clone().or(tracking) {
+                Some(convoy) => {
+                    convoys.insert(bead, convoy);
+                }
+                None => untracked.push(bead),
+            }
+        }
+        if untracked.is_empty() || request.no_convoy {
+            return convoys;
+        }
+        let convoy = Convoy {
+            id: self.state().new_convoy_id(),
+            title: targets.title.chars().take(200).collect(),
+            tracked: untracked.clone(),
+            owned: request.owned,
+            merge: request.merge,
+            created_at: self.now(),
+            closed: None,
+        };
+        convoys.extend(untracked.into_iter().map(|bead| (bead, convoy.id.clone())));
+        self.emit(ConvoyEvent::Created { convoy: Box::new(convoy), actor: asker.actor.to_owned() });
+        convoys
+    }
+
+    pub(super) fn open_context(
+        &mut self,
+        asker: &Asker<'_>,
+        request: &SlingRequest,
+        accepted: &Accepted,
+        convoy: Option<ConvoyId>,
+    ) -> SlingResult {
+        let vars: Vec<String> = request.vars.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let fields = ContextFields {
+            version: 1,
+            work_bead_id: accepted.bead.clone(),
+            target_rig: accepted.rig.clone(),
+            formula: accepted.formula.clone(),
+            args: request.args.clone(),
+            vars: (!vars.is_empty()).then(|| vars.join("\n")),
+            enqueued_at: self.now(),
+            merge: request.merge,
+            convoy: convoy.clone(),
+            base_branch: request.base_branch.clone(),
+            no_merge: request.no_merge,
+            account: request.account.clone(),
+            agent: request.agent.clone(),
+            hook_raw_bead: request.hook_raw_bead,
+            owned: request.owned,
+            mode: request.ralph.then(|| "ralph".to_owned()),
+            dispatch_failures: 0,
+            last_failure: None,
+        };
+        let context = Context {
+            id: self.state().next_context_id(),
+            fields,
+            priority: accepted.priority,
+            order: self.state().seq().next().0,
+            not_before: request.not_before,
+            deadline: request.deadline,
+            rest_until: None,
+            held: false,
+            executor: request.executor.clone(),
+            forced: request.force,
+            crashes: 0,
+            unavailables: 0,
+            predecessor: None,
+            closed: None,
+        };
+        let mut result = SlingResult::new(accepted.bead.as_str(), SlingAction::Scheduled);
+        result.context_id = Some(context.id.clone());
+        result.rig = Some(accepted.rig.clone());
+        result.convoy_id = convoy;
+        self.emit(ContextEvent::Opened { context: Box::new(context), actor: asker.actor.to_owned() });
+        result
+    }
+}
+
+/// Bead priorities P0 to P4 as sling priorities.
+pub(crate) fn sling_priority(bead: &Bead) -> u8 {
+    match bead.priority {
+        0 => 90,
+        1 => 70,
+        2 => 50,
+        3 => 30,
+        _ => 10,
+    }
+}
+
+impl State {
+    /// The formula a sling of this bead uses; none when it runs its own command.
+    pub fn formula_for(&self, bead: &Bead, rig: &RigName, request: &SlingRequest) -> Option<FormulaName> {
+        if request.hook_raw_bead {
+            return None;
+        }
+        if request.formula.is_some() {
+            return request.formula.clone();
+        }
+        if bead.argv.is_some() {
+            return None;
+        }
+        let of_rig = self.rigs.get(rig).and_then(|r| r.formula.clone());
+        Some(of_rig.unwrap_or_else(|| self.settings.default_formula(rig)))
+    }
+
+    /// The formulas a sling would use, so that they can be cooked before it is decided.
+    pub fn formulas_of(&self, request: &SlingRequest) -> BTreeSet<(RigName, FormulaName, BeadId)> {
+        let mut needed = BTreeSet::new();
+        let mut asked = BTreeSet::new();
+        let mut visit = |id: &BeadId| {
+            let Some(entry) = self.beads.get(id) else { return };
+            let rig = request.rig.as_ref().and_then(|r| self.rigs.get(r)).or_else(|| self.rig_of(id));
+            let Some(rig) = rig else { return };
+            if let Some(formula) = self.formula_for(&entry.bead, &rig.name, request)
+                && asked.insert((rig.name.clone(), formula.clone()))
+            {
+                needed.insert((rig.name.clone(), formula, id.clone()));
+            }
+        };
+        for text in &request.ids {
+            if let Some(convoy) = self.convoys.get(text.as_str()) {
+                convoy.tracked.iter().for_each(&mut visit);
+            } else if let Ok(id) = BeadId::parse(text) {
+                visit(&id);
+                self.open_descendants(&id).iter().for_each(&mut visit);
+            }
+        }
+        needed
+    }
+
+    /// All open beads below this one, by parent-child; containers are walked through, not listed.
+    pub(crate) fn open_descendants(&self, id: &BeadId) -> Vec<BeadId> {
+        let mut found = BTreeSet::new();
+        let mut seen = BTreeSet::from([id.clone()]);
+        let mut pending = vec![id.clone()];
+        while let Some(next) = pending.pop() {
+            for child in self.children_of(&next) {
+                if !seen.insert(child.clone()) {
+                    continue;
+                }
+                pending.push(child.clone());
+                if let Some(entry) = self.beads.get(child)
+                    && !entry.bead.is_closed()
+                    && !entry.bead.is_epic()
+                {
+                    found.insert(child.clone());
+                }
+            }
+        }
+        found.into_iter().collect()
+    }
+
+    /// The id of the next context, after the position of the event that opens it.
+    pub(crate) fn next_context_id(&self) -> ContextId {
+        let text = format!("ctx-{}", base36(self.seq().next().0, 1));
+        ContextId::parse(&text).expect("base 36 follows the grammar")
+    }
+}

@@ -1,0 +1,89 @@
+//! What becomes due by itself: the end of a pause, waits, deadlines; and what changed outside: settings, host load.
+
+use super::Asker;
+use crate::bead::Verdict;
+use crate::context::CloseReason;
+use crate::settings::Settings;
+use crate::state::State;
+use crate::town::TownEvent;
+use crate::tx::Tx;
+use crate::{BeadId, ContextId, Timestamp};
+
+impl State {
+    /// When something becomes due next.
+    pub fn next_due(&self) -> Option<Timestamp> {
+        let timer = self.timers.first().map(|(due, _)| *due);
+        let deadline = self.deadlines.first().map(|(due, _)| *due);
+        let pause = self.pause.as_ref().and_then(|p| p.until);
+        [timer, deadline, pause].into_iter().flatten().min()
+    }
+
+    /// What an operator must look at: beads left with a verdict, by id.
+    pub fn settled(&self) -> impl Iterator<Item = (&BeadId, Verdict)> {
+        self.settled.iter().map(|(id, verdict)| (id, *verdict))
+    }
+}
+
+impl Tx<'_> {
+    /// Does what has become due. Emits nothing when nothing has.
+    pub fn tick(&mut self) {
+        let now = self.now();
+        if self.state().next_due().is_none_or(|due| due > now) {
+            return;
+        }
+        if self.state().pause.as_ref().and_then(|p| p.until).is_some_and(|t| t <= now) {
+            self.emit(TownEvent::Resumed { actor: "scheduler (the pause is over)".to_owned() });
+        }
+        if self.state().timers.first().is_some_and(|(due, _)| *due <= now) {
+            self.emit(TownEvent::ClockAdvanced {});
+        }
+        let overdue = self.state().deadlines.iter().take_while(|(due, _)| *due <= now);
+        for id in overdue.map(|(_, id)| id.clone()).collect::<Vec<_>>() {
+            self.expire(&id);
+        }
+    }
+
+    /// Closes a context whose deadline has passed before it started.
+    fn expire(&mut self, id: &ContextId) {
+        let Some(bead) = self.state().context(id).map(|c| c.bead().clone()) else { return };
+        let asker = Asker { actor: "scheduler", kitchen: &super::Kitchen::default() };
+        let detail = Some("its deadline passed before it could start".to_owned());
+        self.close(&asker, id, &bead, CloseReason::Expired, detail);
+    }
+
+    /// Takes settings over if they differ from those in force.
+    pub fn settings_read(&mut self, settings: &Settings) {
+        if self.state().settings != *settings {
+            self.emit(TownEvent::SettingsChanged { settings: Box::new(settings.clone()) });
+        }
+    }
+
+    /// Takes over whether the host has room for new work.
+    pub fn host_observed(&mut self, closed_because: Option<String>) {
+        if self.state().host_gate.is_some() != closed_because.is_some() {
+            self.emit(TownEvent::HostGate { closed_because });
+        }
+    }
+
+    /// Closes contexts whose bead was closed, taken or lost while nobody looked.
+    pub fn close_stale_contexts(&mut self) {
+        let asker = Asker { actor: "scheduler", kitchen: &super::Kitchen::default() };
+        let open: Vec<(ContextId, BeadId)> =
+            self.state().open_contexts().map(|c| (c.id.clone(), c.bead().clone())).collect();
+        for (context, bead) in open {
+            if self.state().bead(&bead).is_none() {
+                let detail = Some(format!("{bead} is gone"));
+                self.close(&asker, &context, &bead, CloseReason::StaleWorkBead, detail);
+            } else {
+                self.close_stale_context(&asker, &bead);
+            }
+        }
+    }
+
+    /// The safety scan: derives every index anew, and repairs and records a difference if there ever is one.
+    pub fn verify_indexes(&mut self) {
+        if let Err(difference) = self.state().check_invariants() {
+            self.emit(TownEvent::Repaired { difference: difference.to_string() });
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Events: everything that ever changed the town, one concept per file, joined here.
+
+use serde::Serialize;
+
+use crate::bead::BeadEvent;
+use crate::context::ContextEvent;
+use crate::convoy::ConvoyEvent;
+use crate::dispatch::DispatchEvent;
+use crate::rig::RigEvent;
+use crate::town::TownEvent;
+use crate::{Seq, Timestamp};
+
+/// One change of the town.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Event {
+    /// Of the town as a whole.
+    Town(TownEvent),
+    /// Of a rig.
+    Rig(RigEvent),
+    /// Of a bead.
+    Bead(BeadEvent),
+    /// Of a context.
+    Context(ContextEvent),
+    /// Of a dispatch.
+    Dispatch(DispatchEvent),
+    /// Of a convoy.
+    Convoy(ConvoyEvent),
+}
+
+/// An event with its place in the log.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Recorded {
+    /// Its position.
+    pub seq: Seq,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// A stored event that this program cannot read.
+#[derive(Debug, thiserror::Error)]
+pub enum UnreadableEvent {
+    /// An event type of a newer program.
+    #[error("event type {0:?} is not known to this version of ym: it was probably written by a newer one")]
+    UnknownType(String),
+    /// A known type with a body that does not fit.
+    #[error("event of type {kind:?} cannot be read: {error}")]
+    BadBody {
+        /// The type.
+        kind: String,
+        /// What is wrong.
+        error: serde_json::Error,
+    },
+}
+
+impl Event {
+    /// The type, as in the log: `bead.closed`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Town(e) => match e {
+                TownEvent::SettingsChanged { .. } => "town.settings_changed",
+                TownEvent::Paused { .. } => "scheduler.paused",
+                TownEvent::Resumed { .. } => "scheduler.resumed",
+                TownEvent::HostGate { .. } => "scheduler.host_gate",
+                TownEvent::ClockAdvanced {} => "town.clock_advanced",
+                TownEvent::OperatorDid { .. } => "operator.did",
+                TownEvent::OperatorUndid { .. } => "operator.undid",
+                TownEvent::Repaired { .. } => "town.repaired",
+            },
+            Self::Rig(e) => match e {
+                RigEvent::Added { .. } => "rig.added",
+                RigEvent::Removed { .. } => "rig.removed",
+                RigEvent::Switched { .. } => "rig.switched",
+            },
+            Self::Bead(e) => match e {
+                BeadEvent::Added { .. } => "bead.added",
+                BeadEvent::Updated { .. } => "bead.updated",
+                BeadEvent::Closed { .. } => "bead.closed",
+                BeadEvent::Reopened { .. } => "bead.reopened",
+                BeadEvent::DependencyAdded { .. } => "bead.dependency_added",
+                BeadEvent::DependencyRemoved { .. } => "bead.dependency_removed",
+            },
+            Self::Context(e) => match e {
+                ContextEvent::Opened { .. } => "context.opened",
+                ContextEvent::StartFailed { .. } => "context.start_failed",
+                ContextEvent::Rearmed { .. } => "context.rearmed",
+                ContextEvent::Held { .. } => "context.held",
+                ContextEvent::Prioritised { .. } => "context.prioritised",
+                ContextEvent::Closed { .. } => "context.closed",
+            },
+            Self::Dispatch(e) => match e {
+                DispatchEvent::Started { .. } => "dispatch.started",
+                DispatchEvent::Running { .. } => "dispatch.running",
+                DispatchEvent::StepDone { .. } => "dispatch.step_done",
+                DispatchEvent::StopRequested { .. } => "dispatch.stop_requested",
+                DispatchEvent::Ended { .. } => "dispatch.ended",
+                DispatchEvent::LateReport { .. } => "dispatch.late_report",
+            },
+            Self::Convoy(e) => match e {
+                ConvoyEvent::Created { .. } => "convoy.created",
+                ConvoyEvent::Closed { .. } => "convoy.closed",
+            },
+        }
+    }
+
+    /// The stored body: a JSON object with the type inside.
+    pub fn body(&self) -> String {
+        serde_json::to_string(self).expect("events hold only strings, numbers and lists")
+    }
+
+    /// Reads a stored event back.
+    pub fn from_stored(kind: &str, body: &str) -> Result<Self, UnreadableEvent> {
+        if !KINDS.contains(&kind) {
+            return Err(UnreadableEvent::UnknownType(kind.to_owned()));
+        }
+        let (concept, _) = kind.split_once('.').unwrap_or((kind, ""));
+        let read = match concept {
+            "rig" => serde_json::from_str(body).map(Self::Rig),
+            "bead" => serde_json::from_str(body).map(Self::Bead),
+            "context" => serde_json::from_str(body).map(Self::Context),
+            "dispatch" => serde_json::from_str(body).map(Self::Dispatch),
+            "convoy" => serde_json::from_str(body).map(Self::Convoy),
+            _ => serde_json::from_str(body).map(Self::Town),
+        };
+        let bad = |error| UnreadableEvent::BadBody { kind: kind.to_owned(), error };
+        let event = read.map_err(bad)?;
+        if event.kind() != kind {
+            let error = serde::de::Error::custom(format!("the body is of type {:?}", event.kind()));
+            return Err(bad(error));
+        }
+        Ok(event)
+    }
+}
+
+/// Every type of event there is.
+pub const KINDS: [&str; 31] = [
+    "town.settings_changed",
+    "scheduler.paused",
+    "scheduler.resumed",
+    "scheduler.host_gate",
+    "town.clock_advanced",
+    "operator.did",
+    "operator.undid",
+    "town.repaired",
+    "rig.added",
+    "rig.removed",
+    "rig.switched",
+    "bead.added",
+    "bead.updated",
+    "bead.closed",
+    "bead.reopened",
+    "bead.dependency_added",
+    "bead.dependency_removed",
+    "context.opened",
+    "context.start_failed",
+    "context.rearmed",
+    "context.held",
+    "context.prioritised",
+    "context.closed",
+    "dispatch.started",
+    "dispatch.running",
+    "dispatch.step_done",
+    "dispatch.stop_requested",
+    "dispatch.ended",
+    "dispatch.late_report",
+    "convoy.created",
+    "convoy.closed",
+];
+
+impl From<TownEvent> for Event {
+    fn from(event: TownEvent) -> Self {
+        Self::Town(event)
+    }
+}
+impl From<RigEvent> for Event {
+    fn from(event: RigEvent) -> Self {
+        Self::Rig(event)
+    }
+}
+impl From<BeadEvent> for Event {
+    fn from(event: BeadEvent) -> Self {
+        Self::Bead(event)
+    }
+}
+impl From<ContextEvent> for Event {
+    fn from(event: ContextEvent) -> Self {
+        Self::Context(event)
+    }
+}
+impl From<DispatchEvent> for Event {
+    fn from(event: DispatchEvent) -> Self {
+        Self::Dispatch(event)
+    }
+}
+impl From<ConvoyEvent> for Event {
+    fn from(event: ConvoyEvent) -> Self {
+        Self::Convoy(event)
+    }
+}

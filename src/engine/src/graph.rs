@@ -1,0 +1,203 @@
+//! Who waits for whom, kept up to date edge by edge: closing a bead costs work proportional to its dependents.
+//!
+//! Invariants: `open_blockers` is the number of blocking edges whose target is unknown or not closed; `blocked`
+//! holds for a bead with such an edge and for every descendant (by parent-child) of an open bead that has one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::BeadId;
+use crate::bead::{DepKind, Dependency};
+use crate::state::State;
+
+/// Reverse edges: target → holders. Targets need not exist.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Edges(BTreeMap<BeadId, BTreeSet<BeadId>>);
+
+impl Edges {
+    fn add(&mut self, target: &BeadId, holder: &BeadId) {
+        self.0.entry(target.clone()).or_default().insert(holder.clone());
+    }
+
+    fn remove(&mut self, target: &BeadId, holder: &BeadId) {
+        if let Some(set) = self.0.get_mut(target) {
+            set.remove(holder);
+            if set.is_empty() {
+                self.0.remove(target);
+            }
+        }
+    }
+
+    pub(crate) fn of<'a>(edges: &'a Self, target: &BeadId) -> impl Iterator<Item = &'a BeadId> {
+        edges.0.get(target).into_iter().flatten()
+    }
+
+    pub(crate) fn has(&self, target: &BeadId, holder: &BeadId) -> bool {
+        self.0.get(target).is_some_and(|holders| holders.contains(holder))
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.0.values().map(BTreeSet::len).sum()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl State {
+    pub(crate) fn edges_added(&mut self, holder: &BeadId, dependencies: &[Dependency]) {
+        for dependency in dependencies {
+            if dependency.kind.blocks() {
+                self.dependents.add(&dependency.on, holder);
+            } else if dependency.kind == DepKind::ParentChild {
+                self.children.add(&dependency.on, holder);
+            }
+        }
+    }
+
+    pub(crate) fn edges_removed(&mut self, holder: &BeadId, target: &BeadId) {
+        self.dependents.remove(target, holder);
+        self.children.remove(target, holder);
+    }
+
+    /// The number of blocking edges of a bead whose target is not closed.
+    pub(crate) fn count_open_blockers(&self, id: &BeadId) -> u32 {
+        let Some(entry) = self.beads.get(id) else { return 0 };
+        let blocking = entry.bead.dependencies.iter().filter(|d| d.kind.blocks());
+        blocking.filter(|d| !self.is_closed(&d.on)).count() as u32
+    }
+
+    /// Recounts one bead's blockers after its edges changed.
+    pub(crate) fn recount_blockers(&mut self, id: &BeadId) {
+        let count = self.count_open_blockers(id);
+        if let Some(entry) = self.beads.get_mut(id) {
+            entry.open_blockers = count;
+        }
+        self.spread_blocked(id);
+    }
+
+    /// A bead may have been closed or reopened: adjusts those that wait for it. There is one edge per pair.
+    pub(crate) fn closing_changed(&mut self, id: &BeadId, was_closed: bool) {
+        let is_closed = self.is_closed(id);
+        if was_closed != is_closed {
+            self.recount_convoys(id, is_closed);
+            let dependents: Vec<BeadId> = self.dependents_of(id).cloned().collect();
+            for dependent in dependents {
+                if let Some(entry) = self.beads.get_mut(&dependent) {
+                    let count = entry.open_blockers;
+                    let count = if is_closed { count.saturating_sub(1) } else { count + 1 };
+                    entry.open_blockers = count;
+                    if count == 0 || (count == 1 && !is_closed) {
+                        self.spread_blocked(&dependent);
+                    }
+                }
+            }
+        }
+        // A closed ancestor no longer hands its blockers down.
+        self.spread_blocked(id);
+    }
+
+    /// Recomputes `blocked` for a bead and its descendants, and tells the queue about each.
+    fn spread_blocked(&mut self, id: &BeadId) {
+        let mut pending = vec![id.clone()];
+        let mut seen = BTreeSet::new();
+        while let Some(next) = pending.pop() {
+            if !seen.insert(next.clone()) {
+                continue;
+            }
+            pending.extend(self.children_of(&next).cloned());
+            let blocked = self.derive_blocked(&next);
+            if let Some(entry) = self.beads.get_mut(&next) {
+                entry.blocked = blocked;
+            }
+            self.refresh_bead(&next);
+        }
+    }
+
+    /// Whether a bead, or an open ancestor of it, has an open blocker. Parent cycles are walked once.
+    pub(crate) fn derive_blocked(&self, id: &BeadId) -> bool {
+        let Some(entry) = self.beads.get(id) else { return false };
+        if entry.open_blockers > 0 {
+            return true;
+        }
+        if !entry.bead.dependencies.iter().any(|d| d.kind == DepKind::ParentChild) {
+            return false;
+        }
+        let mut seen = BTreeSet::from([id.clone()]);
+        let mut pending: Vec<BeadId> = self.parents_of(id).cloned().collect();
+        while let Some(next) = pending.pop() {
+            let Some(ancestor) = self.beads.get(&next) else { continue };
+            if ancestor.bead.is_closed() || !seen.insert(next.clone()) {
+                continue;
+            }
+            if ancestor.open_blockers > 0 {
+                return true;
+            }
+            pending.extend(self.parents_of(&next).cloned());
+        }
+        false
+    }
+
+    /// The parents a bead names.
+    pub fn parents_of(&self, id: &BeadId) -> impl Iterator<Item = &BeadId> {
+        let edges = self.beads.get(id).into_iter().flat_map(|e| e.bead.dependencies.iter());
+        edges.filter(|d| d.kind == DepKind::ParentChild).map(|d| &d.on)
+    }
+
+    /// What a bead waits for: each blocking edge to a bead that is not closed, of its own or of an open ancestor.
+    /// Nearest first; the holder of the edge comes along.
+    pub(crate) fn waits_for(&self, id: &BeadId) -> Vec<(BeadId, BeadId)> {
+        let mut found = Vec::new();
+        let mut seen = BTreeSet::from([id.clone()]);
+        let mut generation = vec![id.clone()];
+        while !generation.is_empty() {
+            let mut parents = Vec::new();
+            for holder in generation {
+                let Some(entry) = self.beads.get(&holder) else { continue };
+                if holder != *id && entry.bead.is_closed() {
+                    continue;
+                }
+                let blocking = entry.bead.dependencies.iter().filter(|d| d.kind.blocks());
+                let open = blocking.filter(|d| !self.is_closed(&d.on));
+                found.extend(open.map(|d| (holder.clone(), d.on.clone())));
+                parents.extend(self.parents_of(&holder).filter(|p| seen.insert((*p).clone())).cloned());
+            }
+            generation = parents;
+        }
+        found
+    }
+
+    /// A path from `from` to `to` along the edges that make one bead wait for another, if there is one; a new edge
+    /// `to → from` would close it to a cycle. Parents count, because blockers are inherited from them.
+    pub(crate) fn waiting_path(&self, from: &BeadId, to: &BeadId) -> Option<Vec<BeadId>> {
+        let waits = |d: &&Dependency| d.kind.blocks() || d.kind == DepKind::ParentChild;
+        let mut came_from: BTreeMap<BeadId, Option<BeadId>> = BTreeMap::from([(from.clone(), None)]);
+        let mut pending = vec![from.clone()];
+        while let Some(next) = pending.pop() {
+            if next == *to {
+                let mut path = vec![next.clone()];
+                let mut at = next;
+                while let Some(Some(previous)) = came_from.get(&at) {
+                    path.push(previous.clone());
+                    at = previous.clone();
+                }
+                path.reverse();
+                return Some(path);
+            }
+            // A closed bead waits for nothing any more.
+            let Some(entry) = self.beads.get(&next).filter(|e| !e.bead.is_closed()) else { continue };
+            for edge in entry.bead.dependencies.iter().filter(waits) {
+                if !came_from.contains_key(&edge.on) {
+                    came_from.insert(edge.on.clone(), Some(next.clone()));
+                    pending.push(edge.on.clone());
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether some bead names this one as a blocker or a parent already.
+    pub(crate) fn is_awaited(&self, id: &BeadId) -> bool {
+        self.dependents_of(id).chain(self.children_of(id)).next().is_some()
+    }
+}

@@ -1,0 +1,219 @@
+//! The invariant checker: what must hold of the state after every event. Unit tests, property tests, the
+//! simulation and the safety scan all use this one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::bead::DepKind;
+use crate::capacity::Limit;
+use crate::context::Context;
+use crate::readiness::claimed_elsewhere;
+use crate::state::State;
+use crate::{BeadId, ContextId, DispatchId};
+
+/// A broken promise of the engine.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invariant broken: {0}")]
+pub struct Violation(String);
+
+fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), Violation> {
+    if holds { Ok(()) } else { Err(Violation(what())) }
+}
+
+impl State {
+    /// Checks everything that must hold after a decision.
+    pub fn check_invariants(&self) -> Result<(), Violation> {
+        self.check_indexes()?;
+        self.check_nothing_stale()?;
+        self.check_convoys()
+    }
+
+    /// Checks what must hold after every single event, also between the events of one decision: at most one request
+    /// and one run per bead, slots counted right, and every index as the records give it.
+    pub fn check_indexes(&self) -> Result<(), Violation> {
+        self.check_one_request_and_one_run_per_bead()?;
+        self.check_slots()?;
+        self.check_graph()?;
+        self.check_queue()
+    }
+
+    /// No request outlives its bead: once that is closed or taken, only a live dispatch keeps it open.
+    fn check_nothing_stale(&self) -> Result<(), Violation> {
+        for context in self.open_contexts() {
+            let bead = context.bead();
+            let Some(entry) = self.beads.get(bead) else { continue };
+            let taken = entry.bead.is_closed() || (!context.forced && claimed_elsewhere(entry).is_some());
+            ensure(!taken || entry.work.live.is_some(), || {
+                format!("{} is open for {bead}, which is closed or taken", context.id)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// At most one live dispatch and one open context per bead, and both sides agree.
+    fn check_one_request_and_one_run_per_bead(&self) -> Result<(), Violation> {
+        let mut open: BTreeMap<&BeadId, &ContextId> = BTreeMap::new();
+        for context in self.contexts.values().filter(|c| c.is_open()) {
+            let bead = context.bead();
+            if let Some(other) = open.insert(bead, &context.id) {
+                return Err(Violation(format!("{bead} has two open contexts: {other}, {}", context.id)));
+            }
+            ensure(self.open_contexts.contains(&context.id), || format!("{} is not indexed", context.id))?;
+        }
+        ensure(open.len() == self.open_contexts.len(), || "stale ids among the open contexts".to_owned())?;
+        let mut live: BTreeMap<&BeadId, &DispatchId> = BTreeMap::new();
+        for dispatch in self.dispatches.values().filter(|d| d.is_live()) {
+            let bead = dispatch.id.bead();
+            if let Some(other) = live.insert(bead, &dispatch.id) {
+                return Err(Violation(format!("{bead} runs twice: {other} and {}", dispatch.id)));
+            }
+            let context_open = self.contexts.get(&dispatch.context).is_some_and(|c| c.is_open());
+            ensure(context_open == dispatch.running_at.is_none(), || {
+                format!("{}: running {:?} but context open {context_open}", dispatch.id, dispatch.running_at)
+            })?;
+        }
+        for entry in self.beads.values() {
+            let id = &entry.bead.id;
+            ensure(entry.work.context.as_ref() == open.get(id).copied(), || {
+                format!("{id}: context differs")
+            })?;
+            ensure(entry.work.verdict == self.settled.get(id).copied(), || format!("{id}: verdict differs"))?;
+            ensure(entry.work.live.as_ref() == live.get(id).copied(), || {
+                format!("{id}: live dispatch differs")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Running ≤ every cap that was in force, and the counts are those of the live dispatches.
+    fn check_slots(&self) -> Result<(), Violation> {
+        let live: BTreeSet<&DispatchId> =
+            self.dispatches.values().filter(|d| d.is_live()).map(|d| &d.id).collect();
+        ensure(live.iter().copied().eq(self.live.iter()), || "live index differs".to_owned())?;
+        let mut active: BTreeMap<Limit, u64> = BTreeMap::new();
+        for dispatch in self.live_dispatches() {
+            for limit in Limit::of(&dispatch.rig, dispatch.account.as_ref()) {
+                *active.entry(limit).or_default() += 1;
+            }
+        }
+        ensure(active == self.active, || format!("slots {:?} but counted {active:?}", self.active))
+    }
+
+    /// Counters and reverse edges are those the beads' own edges give.
+    fn check_graph(&self) -> Result<(), Violation> {
+        let (mut blocking, mut parents) = (0, 0);
+        for (id, entry) in &self.beads {
+            let count = self.count_open_blockers(id);
+            ensure(entry.open_blockers == count, || {
+                format!("{id}: {} open blockers, counted {count}", entry.open_blockers)
+            })?;
+            let blocked = self.derive_blocked(id);
+            ensure(entry.blocked == blocked, || {
+                format!("{id}: blocked {}, derived {blocked}", entry.blocked)
+            })?;
+            for edge in &entry.bead.dependencies {
+                let known = match &edge.kind {
+                    kind if kind.blocks() => {
+                        blocking += 1;
+                        self.dependents.has(&edge.on, id)
+                    }
+                    DepKind::ParentChild => {
+                        parents += 1;
+                        self.children.has(&edge.on, id)
+                    }
+                    _ => true,
+                };
+                ensure(known, || format!("{id}: its edge to {} is not indexed", edge.on))?;
+            }
+        }
+        ensure(blocking == self.dependents.count(), || "dependents hold more than the edges".to_owned())?;
+        ensure(parents == self.children.count(), || "children hold more than the edges".to_owned())
+    }
+
+    /// The queue holds exactly the contexts the readiness function lets start, and whoever waits on a limit waits
+    /// on a full one.
+    fn check_queue(&self) -> Result<(), Violation> {
+        self.queue.check().map_err(Violation)?;
+        let derived: BTreeSet<&ContextId> =
+            self.contexts.values().filter(|c| c.is_open() && self.could_start(c)).map(|c| &c.id).collect();
+        let queued: BTreeSet<&ContextId> = self.queue.ids().collect();
+        ensure(derived == queued, || format!("queue {queued:?}, derived {derived:?}"))?;
+        for context in self.open_contexts() {
+            self.check_alarms(context)?;
+        }
+        for limit in self.queue.waited_limits() {
+            ensure(!self.room(limit).has_room(), || {
+                format!("work waits on {}, which has room", limit.name())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whatever a waiting context waits for in time will wake it.
+    fn check_alarms(&self, context: &Context) -> Result<(), Violation> {
+        let id = &context.id;
+        let waiting = self.beads.get(context.bead()).is_some_and(|e| e.work.live.is_none());
+        for due in [context.not_before, context.rest_until].into_iter().flatten() {
+            let rings = self.timers.contains(&(due, id.clone()));
+            ensure(rings || due <= self.clock || !waiting, || format!("{id}: nothing rings at {due}"))?;
+        }
+        let Some(deadline) = context.deadline else { return Ok(()) };
+        let expires = self.deadlines.contains(&(deadline, id.clone()));
+        ensure(expires == waiting, || format!("{id}: waits {waiting}, but expires {expires}"))
+    }
+
+    fn check_convoys(&self) -> Result<(), Violation> {
+        for convoy in self.convoys.values().filter(|c| c.is_open()) {
+            let open = convoy.tracked.iter().filter(|b| !self.is_closed(b)).count();
+            ensure(open == self.open_beads_of(&convoy.id), || format!("{}: open beads differ", convoy.id))?;
+            ensure(open > 0 || convoy.owned || convoy.tracked.is_empty(), || {
+                format!("{} is complete but open", convoy.id)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// After a planning pass: nothing ready waits while there is room.
+    pub fn check_nothing_waits_needlessly(&self) -> Result<(), Violation> {
+        if self.pause.is_some() || self.host_gate.is_some() || self.settings.batch_size > 0 {
+            return Ok(());
+        }
+        for id in self.queue.ids() {
+            let fields = &self.contexts[id].fields;
+            let full =
+                Limit::of(&fields.target_rig, fields.account.as_ref()).any(|l| !self.room(&l).has_room());
+            ensure(full, || format!("{} is ready and there is room", fields.work_bead_id))?;
+        }
+        Ok(())
+    }
+
+    /// Checks that another fold of the same log is the same town. What the next checkpoint must write and which
+    /// classes have been found waiting so far are no part of it.
+    pub fn check_same_as(&self, other: &Self) -> Result<(), Violation> {
+        let same =
+            |name: &str, holds: bool| ensure(holds, || format!("the two states differ in their {name}"));
+        same("position", self.seq == other.seq)?;
+        same("clock", self.clock == other.clock)?;
+        same("settings", self.settings == other.settings)?;
+        same("pause", self.pause == other.pause)?;
+        same("host gate", self.host_gate == other.host_gate)?;
+        same("undo list", self.undo == other.undo)?;
+        same("last dispatch", self.last_dispatch_at == other.last_dispatch_at)?;
+        same("rigs", self.rigs == other.rigs)?;
+        same("beads", self.beads == other.beads)?;
+        same("contexts", self.contexts == other.contexts)?;
+        same("dispatches", self.dispatches == other.dispatches)?;
+        same("convoys", self.convoys == other.convoys)?;
+        same("prefixes", self.rig_by_prefix == other.rig_by_prefix)?;
+        same("dependents", self.dependents == other.dependents)?;
+        same("children", self.children == other.children)?;
+        same("tracking", self.tracking == other.tracking)?;
+        same("convoy counts", self.convoy_open_beads == other.convoy_open_beads)?;
+        same("open contexts", self.open_contexts == other.open_contexts)?;
+        same("verdicts", self.settled == other.settled)?;
+        same("live dispatches", self.live == other.live)?;
+        same("slots", self.active == other.active)?;
+        same("queue", self.queue.same_as(&other.queue))?;
+        same("timers", self.timers == other.timers)?;
+        same("deadlines", self.deadlines == other.deadlines)
+    }
+}

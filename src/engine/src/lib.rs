@@ -1,0 +1,45 @@
+//! The pure scheduler of Yardmaster.
+//!
+//! Promises: the log is the truth and [`State`] is its fold; the same events give the same state, byte for
+//! byte; every decision (what is ready, what has room, what starts) is made here and nowhere else. It must
+//! not do I/O, read a clock, use randomness or be async: time, settings and observations come in as inputs.
+
+pub mod bead;
+pub mod breaker;
+pub mod capacity;
+mod checkpoint;
+pub mod command;
+pub mod context;
+pub mod convoy;
+mod decide;
+pub mod dispatch;
+pub mod event;
+mod graph;
+pub mod ids;
+mod invariants;
+pub mod plan;
+mod queue;
+pub mod readiness;
+mod refusal;
+mod retry;
+pub mod rig;
+pub mod settings;
+mod standing;
+mod state;
+pub mod time;
+pub mod town;
+mod tx;
+
+pub use checkpoint::{CheckpointRow, UnreadableRow};
+pub use command::{Answer, Command};
+pub use decide::{Asker, Kitchen, WorkerExit};
+pub use event::{Event, Recorded, UnreadableEvent};
+pub use ids::{AccountName, BadId, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, RigName, Seq};
+pub use invariants::Violation;
+pub use queue::Lane;
+pub use refusal::Refusal;
+pub use settings::Settings;
+pub use standing::Standing;
+pub use state::State;
+pub use time::{BadTime, Millis, Timestamp};
+pub use tx::Tx;

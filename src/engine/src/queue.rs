@@ -1,0 +1,284 @@
+//! The ready queue: every context that could start if there were room, in the order it would.
+//!
+//! Contexts form classes (same lane, same limits). A lane offers the best head of its classes; the lane with the
+//! fewest running, then the one served longest ago, goes first. A class whose limit is full waits on that
+//! limit's list, outside its lane, and returns when the limit frees: it never blocks the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::capacity::Limit;
+use crate::context::Context;
+use crate::settings::{Fairness, Settings};
+use crate::{AccountName, ContextId, RigName};
+
+/// Whose queue a context stands in.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Lane(pub String);
+
+impl Lane {
+    /// The lane of a context under the configured fairness.
+    pub(crate) fn of(context: &Context, fairness: Fairness) -> Self {
+        let fields = &context.fields;
+        Self(match fairness {
+            Fairness::Town => "town".to_owned(),
+            Fairness::Rig => format!("rig {}", fields.target_rig),
+            Fairness::Convoy => match &fields.convoy {
+                Some(convoy) => format!("convoy {convoy}"),
+                None => "town".to_owned(),
+            },
+            Fairness::Agent => match &fields.agent {
+                Some(agent) => format!("agent {agent}"),
+                None => "town".to_owned(),
+            },
+        })
+    }
+}
+
+/// Contexts that count against the same limits and stand in the same lane.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ClassKey {
+    lane: Lane,
+    rig: RigName,
+    account: Option<AccountName>,
+}
+
+impl ClassKey {
+    pub(crate) fn of(context: &Context, settings: &Settings) -> Self {
+        Self {
+            lane: Lane::of(context, settings.fairness),
+            rig: context.fields.target_rig.clone(),
+            account: context.fields.account.clone(),
+        }
+    }
+
+    fn limits(&self) -> impl Iterator<Item = Limit> {
+        Limit::of(&self.rig, self.account.as_ref())
+    }
+}
+
+/// Where a context stands in its lane; smaller is sooner. Ageing is linear, hence static.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct OrderKey {
+    rank: i64,
+    enqueued_at: i64,
+    order: u64,
+}
+
+impl OrderKey {
+    pub(crate) fn of(context: &Context, settings: &Settings) -> Self {
+        let enqueued_at = context.fields.enqueued_at.as_millis();
+        let priority = i64::from(context.priority);
+        let rank = match settings.aging {
+            None => -priority,
+            Some(interval) => {
+                let interval = i64::try_from(interval.0).unwrap_or(i64::MAX);
+                enqueued_at.saturating_sub(priority.saturating_mul(interval))
+            }
+        };
+        Self { rank, enqueued_at, order: context.order }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Class {
+    items: BTreeMap<OrderKey, ContextId>,
+    /// The full limit this class waits for, if it does.
+    waits_on: Option<Limit>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct LaneState {
+    running: u64,
+    served: u64,
+    heads: BTreeSet<(OrderKey, ClassKey)>,
+}
+
+/// The ready queue of the town.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Queue {
+    places: BTreeMap<ContextId, (ClassKey, OrderKey)>,
+    classes: BTreeMap<ClassKey, Class>,
+    lanes: BTreeMap<Lane, LaneState>,
+    /// Lanes that offer something, in the order they are served.
+    serving: BTreeSet<(u64, u64, Lane)>,
+    waiting: BTreeMap<Limit, BTreeSet<ClassKey>>,
+}
+
+impl Queue {
+    /// How many contexts could start if there were room.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(crate) fn contains(&self, id: &ContextId) -> bool {
+        self.places.contains_key(id)
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &ContextId> {
+        self.places.keys()
+    }
+
+    pub(crate) fn insert(&mut self, id: &ContextId, class: ClassKey, order: OrderKey) {
+        if self.places.contains_key(id) {
+            return;
+        }
+        self.withdraw_head(&class);
+        self.classes.entry(class.clone()).or_default().items.insert(order, id.clone());
+        self.offer_head(&class);
+        self.places.insert(id.clone(), (class, order));
+    }
+
+    pub(crate) fn remove(&mut self, id: &ContextId) {
+        let Some((class, order)) = self.places.remove(id) else { return };
+        self.withdraw_head(&class);
+        if let Some(members) = self.classes.get_mut(&class) {
+            members.items.remove(&order);
+            if members.items.is_empty() {
+                if let Some(limit) = members.waits_on.take() {
+                    self.forget_waiting(&limit, &class);
+                }
+                self.classes.remove(&class);
+            }
+        }
+        self.offer_head(&class);
+    }
+
+    /// The context that starts next, given which limits have room. It stays in the queue until its start is
+    /// recorded.
+    pub(crate) fn pick(&mut self, has_room: impl Fn(&Limit) -> bool) -> Option<ContextId> {
+        loop {
+            let (_, _, lane) = self.serving.first()?;
+            let (_, class) = self.lanes.get(lane)?.heads.first()?;
+            let class = class.clone();
+            let full = class.limits().find(|limit| !has_room(limit));
+            match full {
+                Some(full) => self.wait_on(class, full),
+                None => return self.classes.get(&class)?.items.values().next().cloned(),
+            }
+        }
+    }
+
+    /// The best context of an explicit set, whatever its lane, that has room.
+    pub(crate) fn pick_among<'a>(
+        &self,
+        wanted: impl Iterator<Item = &'a ContextId>,
+        has_room: impl Fn(&Limit) -> bool,
+    ) -> Option<ContextId> {
+        let places = wanted.filter_map(|id| self.places.get(id).map(|place| (id, place)));
+        let fits = places.filter(|(_, (class, _))| class.limits().all(|limit| has_room(&limit)));
+        fits.min_by_key(|(_, (_, order))| *order).map(|(id, _)| id.clone())
+    }
+
+    /// A limit has room again: what waited for it comes back.
+    pub(crate) fn limit_freed(&mut self, limit: &Limit) {
+        for class in self.waiting.remove(limit).unwrap_or_default() {
+            if let Some(members) = self.classes.get_mut(&class) {
+                members.waits_on = None;
+            }
+            self.offer_head(&class);
+        }
+    }
+
+    pub(crate) fn lane_started(&mut self, lane: &Lane, served: u64) {
+        self.change_lane(lane, |state| {
+            state.running += 1;
+            state.served = state.served.max(served);
+        });
+    }
+
+    pub(crate) fn lane_ended(&mut self, lane: &Lane) {
+        self.change_lane(lane, |state| state.running = state.running.saturating_sub(1));
+    }
+
+    fn change_lane(&mut self, lane: &Lane, change: impl FnOnce(&mut LaneState)) {
+        let state = self.lanes.entry(lane.clone()).or_default();
+        self.serving.remove(&(state.running, state.served, lane.clone()));
+        change(state);
+        if !state.heads.is_empty() {
+            self.serving.insert((state.running, state.served, lane.clone()));
+        }
+    }
+
+    fn head_of(&self, class: &ClassKey) -> Option<(OrderKey, ClassKey)> {
+        let members = self.classes.get(class)?;
+        if members.waits_on.is_some() {
+            return None;
+        }
+        members.items.keys().next().map(|order| (*order, class.clone()))
+    }
+
+    fn withdraw_head(&mut self, class: &ClassKey) {
+        if let Some(head) = self.head_of(class) {
+            self.change_lane(&class.lane, |lane| {
+                lane.heads.remove(&head);
+            });
+        }
+    }
+
+    fn offer_head(&mut self, class: &ClassKey) {
+        if let Some(head) = self.head_of(class) {
+            self.change_lane(&class.lane, |lane| {
+                lane.heads.insert(head);
+            });
+        }
+    }
+
+    fn wait_on(&mut self, class: ClassKey, limit: Limit) {
+        self.withdraw_head(&class);
+        if let Some(members) = self.classes.get_mut(&class) {
+            members.waits_on = Some(limit.clone());
+        }
+        self.waiting.entry(limit).or_default().insert(class);
+    }
+
+    fn forget_waiting(&mut self, limit: &Limit, class: &ClassKey) {
+        if let Some(classes) = self.waiting.get_mut(limit) {
+            classes.remove(class);
+            if classes.is_empty() {
+                self.waiting.remove(limit);
+            }
+        }
+    }
+
+    /// The limits some class waits on; each must really be full.
+    pub(crate) fn waited_limits(&self) -> impl Iterator<Item = &Limit> {
+        self.waiting.keys()
+    }
+
+    /// Whether both would serve the same contexts in the same order.
+    pub(crate) fn same_as(&self, other: &Self) -> bool {
+        let used = |queue: &Self| -> Vec<(Lane, u64, u64)> {
+            let lanes = queue.lanes.iter().filter(|(_, lane)| lane.served > 0);
+            lanes.map(|(name, lane)| (name.clone(), lane.running, lane.served)).collect()
+        };
+        self.places == other.places && used(self) == used(other)
+    }
+
+    /// Internal consistency, for the invariant checker.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let members: usize = self.classes.values().map(|c| c.items.len()).sum();
+        if members != self.places.len() {
+            return Err(format!("queue holds {members} items but {} places", self.places.len()));
+        }
+        for (key, class) in &self.classes {
+            let offered = self.lanes.get(&key.lane).is_some_and(|lane| {
+                class.items.keys().next().is_some_and(|o| lane.heads.contains(&(*o, key.clone())))
+            });
+            let waits =
+                class.waits_on.as_ref().is_some_and(|l| self.waiting.get(l).is_some_and(|w| w.contains(key)));
+            if offered == waits {
+                return Err(format!("class {key:?}: offered {offered}, waiting {waits}"));
+            }
+        }
+        for (lane, state) in &self.lanes {
+            let served = self.serving.contains(&(state.running, state.served, lane.clone()));
+            if served == state.heads.is_empty() {
+                return Err(format!("lane {lane:?} with {} heads, serving {served}", state.heads.len()));
+            }
+        }
+        Ok(())
+    }
+}

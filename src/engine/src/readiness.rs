@@ -1,0 +1,391 @@
+//! The one readiness function. It answers with every named reason why a bead does not start; no reason means
+//! ready. Staging, feeding, planning, status, dry runs and the console all ask here.
+
+use serde::{Deserialize, Serialize};
+
+use crate::bead::{BeadEntry, BeadStatus, Verdict};
+use crate::capacity::Limit;
+use crate::context::Context;
+use crate::state::State;
+use crate::{BeadId, Timestamp};
+
+/// A named reason why a bead does not start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// Which reason.
+    pub code: ReasonCode,
+    /// In words.
+    pub message: String,
+    /// The beads concerned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ids: Vec<BeadId>,
+    /// The limit that is full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
+    /// When it ends by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+impl Reason {
+    fn new(code: ReasonCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), ids: Vec::new(), limit: None, until: None }
+    }
+
+    fn about(mut self, ids: Vec<BeadId>) -> Self {
+        self.ids = ids;
+        self
+    }
+
+    fn until(mut self, until: Timestamp) -> Self {
+        self.until = Some(until);
+        self
+    }
+}
+
+/// The names of reasons; a contract with scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReasonCode {
+    /// Waits for open beads.
+    BlockedBy,
+    /// Waits for a bead nobody has.
+    MissingDependency,
+    /// Waits for a person's word.
+    Gated,
+    /// Its rig is parked.
+    RigParked,
+    /// Its rig is docked.
+    RigDocked,
+    /// Dispatch is paused.
+    Paused,
+    /// A limit is full.
+    Capacity,
+    /// Its time has not come.
+    NotBefore,
+    /// Put off by a person.
+    Deferred,
+    /// The host is too busy.
+    HostLoad,
+    /// Failed to start too often.
+    CircuitBroken,
+    /// Its worker finished; the close is awaited.
+    AwaitingClose,
+    /// Held back by a person.
+    Held,
+    /// Somebody else is on it.
+    ClaimedElsewhere,
+    /// Tried as often as allowed.
+    RetriesExhausted,
+    /// It runs.
+    Running,
+    /// Not something a worker can be sent to.
+    NotDispatchable,
+    /// No rig owns its prefix.
+    NoRig,
+    /// Waits for itself.
+    Cycle,
+    /// It is done.
+    Closed,
+}
+
+impl ReasonCode {
+    /// Whether the bead would start as soon as there is room: these never take a context out of the queue.
+    fn is_about_room(self) -> bool {
+        matches!(self, Self::Paused | Self::Capacity | Self::HostLoad)
+    }
+
+    /// Whether it waits for other beads or for a person, rather than for room or time.
+    pub fn is_blocking(self) -> bool {
+        match self {
+            Self::BlockedBy
+            | Self::MissingDependency
+            | Self::Gated
+            | Self::Cycle
+            | Self::Deferred
+            | Self::ClaimedElsewhere
+            | Self::NoRig
+            | Self::NotDispatchable => true,
+            Self::RigParked
+            | Self::RigDocked
+            | Self::Paused
+            | Self::Capacity
+            | Self::NotBefore
+            | Self::HostLoad
+            | Self::CircuitBroken
+            | Self::AwaitingClose
+            | Self::Held
+            | Self::RetriesExhausted
+            | Self::Running
+            | Self::Closed => false,
+        }
+    }
+}
+
+/// Who listens while the reasons are gone through. Returning false ends the walk.
+trait Listener {
+    fn hears(&mut self, code: ReasonCode, reason: impl FnOnce() -> Reason) -> bool;
+}
+
+struct Everything(Vec<Reason>);
+impl Listener for Everything {
+    fn hears(&mut self, _: ReasonCode, reason: impl FnOnce() -> Reason) -> bool {
+        self.0.push(reason());
+        true
+    }
+}
+
+struct AnyBesidesRoom(bool);
+impl Listener for AnyBesidesRoom {
+    fn hears(&mut self, code: ReasonCode, _: impl FnOnce() -> Reason) -> bool {
+        self.0 = !code.is_about_room();
+        !self.0
+    }
+}
+
+impl State {
+    /// Every reason why this bead does not start now; empty means ready.
+    pub fn reasons(&self, bead: &BeadId) -> Vec<Reason> {
+        let Some(entry) = self.beads.get(bead) else {
+            return vec![Reason::new(ReasonCode::NotDispatchable, "no such bead")];
+        };
+        let context = entry.work.context.as_ref().and_then(|id| self.contexts.get(id));
+        let mut all = Everything(Vec::new());
+        self.tell_reasons(entry, context, &mut all);
+        all.0
+    }
+
+    /// Whether an open context would start if there were room.
+    pub(crate) fn could_start(&self, context: &Context) -> bool {
+        let Some(entry) = self.beads.get(context.bead()) else { return false };
+        let mut any = AnyBesidesRoom(false);
+        self.tell_reasons(entry, Some(context), &mut any);
+        !any.0
+    }
+
+    /// Goes through all reasons, cheap ones first. `None` from the inner walk means the listener has heard enough.
+    fn tell_reasons(&self, entry: &BeadEntry, context: Option<&Context>, listener: &mut impl Listener) {
+        let _ = self.walk_reasons(entry, context, listener);
+    }
+
+    fn walk_reasons(
+        &self,
+        entry: &BeadEntry,
+        context: Option<&Context>,
+        listener: &mut impl Listener,
+    ) -> Option<()> {
+        use ReasonCode as C;
+        let mut tell = |code: C, reason: &dyn Fn() -> Reason| listener.hears(code, reason).then_some(());
+        let bead = &entry.bead;
+        if bead.is_closed() {
+            tell(C::Closed, &|| Reason::new(C::Closed, "it is closed"))?;
+            return Some(());
+        }
+        if let Some(live) = &entry.work.live {
+            tell(C::Running, &|| Reason::new(C::Running, format!("{live} runs it")))?;
+            return Some(());
+        }
+        if !bead.is_slingable() {
+            let message = || format!("a bead of type {:?} is not work for a worker", bead.kind);
+            tell(C::NotDispatchable, &|| Reason::new(C::NotDispatchable, message()))?;
+        }
+        if self.is_town_level(&bead.id) {
+            let message = "town-level beads are never dispatched";
+            tell(C::NotDispatchable, &|| Reason::new(C::NotDispatchable, message))?;
+        }
+        self.walk_claim(entry, context, &mut tell)?;
+        if entry.blocked {
+            self.walk_blockers(entry, &mut tell)?;
+        }
+        let rig = match context {
+            Some(context) => self.rigs.get(&context.fields.target_rig),
+            None => self.rig_of(&bead.id),
+        };
+        match rig {
+            None => {
+                let message = || format!("no rig owns the prefix of {}; see ym rig add", bead.id);
+                tell(C::NoRig, &|| Reason::new(C::NoRig, message()))?;
+            }
+            Some(rig) => {
+                if rig.parked {
+                    let message = || format!("rig {} is parked; ym rig unpark {}", rig.name, rig.name);
+                    tell(C::RigParked, &|| Reason::new(C::RigParked, message()))?;
+                }
+                if rig.docked {
+                    let message = || format!("rig {} is docked; ym rig undock {}", rig.name, rig.name);
+                    tell(C::RigDocked, &|| Reason::new(C::RigDocked, message()))?;
+                }
+            }
+        }
+        match context {
+            Some(context) => self.walk_context(context, &mut tell),
+            None => Self::walk_verdict(entry, &mut tell),
+        }
+    }
+
+    /// Whether a person or another tool has a claim on the bead.
+    fn walk_claim(
+        &self,
+        entry: &BeadEntry,
+        context: Option<&Context>,
+        tell: &mut impl FnMut(ReasonCode, &dyn Fn() -> Reason) -> Option<()>,
+    ) -> Option<()> {
+        use ReasonCode as C;
+        if context.is_some_and(|c| c.forced) {
+            return Some(());
+        }
+        if let Some(owner) = claimed_elsewhere(entry) {
+            let message = || format!("{owner}; --force takes it");
+            tell(C::ClaimedElsewhere, &|| Reason::new(C::ClaimedElsewhere, message()))?;
+        }
+        match &entry.bead.status {
+            BeadStatus::Deferred => {
+                tell(C::Deferred, &|| Reason::new(C::Deferred, "it was put off (status deferred)"))?
+            }
+            BeadStatus::Blocked | BeadStatus::Other(_) => tell(C::Gated, &|| {
+                Reason::new(C::Gated, format!("its status is {}", entry.bead.status.as_str()))
+            })?,
+            BeadStatus::Open
+            | BeadStatus::InProgress
+            | BeadStatus::Hooked
+            | BeadStatus::Pinned
+            | BeadStatus::Closed
+            | BeadStatus::Tombstone => {}
+        }
+        Some(())
+    }
+
+    fn walk_blockers(
+        &self,
+        entry: &BeadEntry,
+        tell: &mut impl FnMut(ReasonCode, &dyn Fn() -> Reason) -> Option<()>,
+    ) -> Option<()> {
+        use ReasonCode as C;
+        let id = &entry.bead.id;
+        let waits = self.waits_for(id);
+        let known = |on: &BeadId| self.beads.contains_key(on);
+        for (code, open) in [(C::BlockedBy, true), (C::MissingDependency, false)] {
+            let mut holders: Vec<&BeadId> =
+                waits.iter().filter(|w| known(&w.1) == open).map(|w| &w.0).collect();
+            holders.dedup();
+            for holder in holders {
+                tell(code, &|| {
+                    let of_holder = waits.iter().filter(|w| w.0 == *holder && known(&w.1) == open);
+                    let ids: Vec<BeadId> = of_holder.map(|w| w.1.clone()).collect();
+                    let through =
+                        if holder == id { String::new() } else { format!(" (through its parent {holder})") };
+                    let message = match open {
+                        true => format!("waits for {}{through}", list(&ids)),
+                        false => format!("depends on {}, which nobody has{through}", list(&ids)),
+                    };
+                    Reason::new(code, message).about(ids)
+                })?;
+            }
+        }
+        let around = waits.iter().find_map(|(holder, on)| Some((holder, self.waiting_path(on, holder)?)));
+        if let Some((holder, path)) = around {
+            tell(C::Cycle, &|| {
+                let message = format!("waits for itself: {holder} -> {}", arrows(&path));
+                Reason::new(C::Cycle, message).about(path.clone())
+            })?;
+        }
+        Some(())
+    }
+
+    fn walk_context(
+        &self,
+        context: &Context,
+        tell: &mut impl FnMut(ReasonCode, &dyn Fn() -> Reason) -> Option<()>,
+    ) -> Option<()> {
+        use ReasonCode as C;
+        if context.held {
+            tell(C::Held, &|| Reason::new(C::Held, format!("held; ym unhold {}", context.bead())))?;
+        }
+        if let Some(until) = context.not_before.filter(|t| *t > self.clock) {
+            tell(C::NotBefore, &|| Reason::new(C::NotBefore, format!("not before {until}")).until(until))?;
+        }
+        if let Some(until) = context.rest_until.filter(|t| *t > self.clock) {
+            tell(C::NotBefore, &|| {
+                Reason::new(C::NotBefore, format!("rests after a failed start until {until}")).until(until)
+            })?;
+        }
+        if let Some(pause) = &self.pause {
+            tell(C::Paused, &|| {
+                let why = pause.reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default();
+                let reason = Reason::new(C::Paused, format!("dispatch is paused by {}{why}", pause.by));
+                Reason { until: pause.until, ..reason }
+            })?;
+        }
+        if let Some(busy) = &self.host_gate {
+            tell(C::HostLoad, &|| Reason::new(C::HostLoad, busy.clone()))?;
+        }
+        for limit in Limit::of(&context.fields.target_rig, context.fields.account.as_ref()) {
+            let room = self.room(&limit);
+            if let (false, Some(max)) = (room.has_room(), room.max) {
+                tell(C::Capacity, &|| {
+                    let message = format!("{}: {} of {max} workers busy", limit.name(), room.active);
+                    let reason = Reason::new(C::Capacity, message);
+                    Reason { limit: Some(limit.name()), ..reason }
+                })?;
+            }
+        }
+        Some(())
+    }
+
+    /// What keeps an unscheduled bead from being tried again.
+    fn walk_verdict(
+        entry: &BeadEntry,
+        tell: &mut impl FnMut(ReasonCode, &dyn Fn() -> Reason) -> Option<()>,
+    ) -> Option<()> {
+        use ReasonCode as C;
+        let retry = || format!("ym scheduler retry {}", entry.bead.id);
+        match entry.work.verdict {
+            None | Some(Verdict::Cancelled) => Some(()),
+            Some(Verdict::Done) => tell(C::AwaitingClose, &|| {
+                Reason::new(C::AwaitingClose, "its worker finished; the bead is not closed yet")
+            }),
+            Some(Verdict::CircuitBroken) => tell(C::CircuitBroken, &|| {
+                Reason::new(C::CircuitBroken, format!("failed to start too often; {}", retry()))
+            }),
+            Some(Verdict::Failed | Verdict::Unavailable) => tell(C::RetriesExhausted, &|| {
+                Reason::new(C::RetriesExhausted, format!("no more retries; {}", retry()))
+            }),
+        }
+    }
+}
+
+/// Who else is on a bead: a status or an assignee that is not ours.
+pub(crate) fn claimed_elsewhere(entry: &BeadEntry) -> Option<String> {
+    let bead = &entry.bead;
+    let assignee = bead.assignee.as_deref().filter(|who| !is_our_actor(who));
+    match (&bead.status, assignee) {
+        (BeadStatus::InProgress | BeadStatus::Hooked | BeadStatus::Pinned, who) => {
+            if who.is_none() && bead.assignee.is_some() {
+                return None;
+            }
+            let by = who.map(|w| format!(" by {w}")).unwrap_or_default();
+            Some(format!("it is {}{by}", bead.status.as_str()))
+        }
+        (_, Some(who)) => Some(format!("it is assigned to {who}")),
+        (_, None) => None,
+    }
+}
+
+/// The actor our workers act as; a bead claimed under it is ours.
+pub const WORKER_ACTOR_PREFIX: &str = "ym/";
+
+fn is_our_actor(who: &str) -> bool {
+    who.starts_with(WORKER_ACTOR_PREFIX)
+}
+
+/// Ids in a sentence, not more than ten of them.
+pub(crate) fn list(ids: &[BeadId]) -> String {
+    let shown: Vec<&str> = ids.iter().take(10).map(BeadId::as_str).collect();
+    let more = ids.len().saturating_sub(10);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", shown.join(", "))
+}
+
+pub(crate) fn arrows(path: &[BeadId]) -> String {
+    path.iter().map(BeadId::as_str).collect::<Vec<_>>().join(" -> ")
+}

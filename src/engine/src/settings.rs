@@ -1,0 +1,187 @@
+//! What the operator configured, as the engine sees it. Settings are recorded as events, so a replay decides
+//! with the settings of that moment and never with today's.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{AccountName, FormulaName, Millis, RigName};
+
+/// Everything configurable that a decision may depend on. Defaults are those of the manual.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// -1 and 0: direct dispatch; N > 0: deferred, at most N live workers.
+    pub max_polecats: i64,
+    /// At most this many starts in one planning pass; 0 = no limit.
+    pub batch_size: u32,
+    /// Pause between two spawns of one pass.
+    pub spawn_delay: Millis,
+    /// Start failures after which the breaker opens.
+    pub max_dispatch_failures: u32,
+    /// What a lane is.
+    pub fairness: Fairness,
+    /// +1 priority per interval waited.
+    pub aging: Option<Millis>,
+    /// Retries of workers that crashed.
+    pub retry_crash: RetryPolicy,
+    /// Retries of workers that found their service unavailable.
+    pub retry_unavailable: RetryPolicy,
+    /// Active time after which a dispatch is ended.
+    pub hard_cap: Millis,
+    /// Time between SIGTERM and SIGKILL.
+    pub kill_grace: Millis,
+    /// How long a drain waits for running workers.
+    pub shutdown_timeout: Millis,
+    /// How long a start may take before it counts as failed.
+    pub spawn_timeout: Millis,
+    /// Load per core above which nothing starts.
+    pub max_load_per_core: Option<f64>,
+    /// Free memory in bytes below which nothing starts.
+    pub min_free_memory: Option<u64>,
+    /// Largest log kept of one dispatch, in bytes.
+    pub log_cap: u64,
+    /// Defaults of a sling.
+    pub worker: WorkerSettings,
+    /// Per-rig overrides.
+    pub rigs: BTreeMap<RigName, RigSettings>,
+    /// Per-account limits.
+    pub accounts: BTreeMap<AccountName, AccountSettings>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let minutes = |list: [u64; 5]| list.map(Millis::minutes).to_vec();
+        Self {
+            max_polecats: -1,
+            batch_size: 0,
+            spawn_delay: Millis(0),
+            max_dispatch_failures: 3,
+            fairness: Fairness::Town,
+            aging: None,
+            retry_crash: RetryPolicy { backoff: minutes([1, 5, 15, 30, 30]), max_attempts: 5 },
+            retry_unavailable: RetryPolicy { backoff: minutes([2, 5, 10, 15, 15]), max_attempts: 5 },
+            hard_cap: Millis::minutes(8 * 60),
+            kill_grace: Millis::seconds(10),
+            shutdown_timeout: Millis::seconds(30),
+            spawn_timeout: Millis::minutes(5),
+            max_load_per_core: None,
+            min_free_memory: None,
+            log_cap: 64 * 1024 * 1024,
+            worker: WorkerSettings::default(),
+            rigs: BTreeMap::new(),
+            accounts: BTreeMap::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// Whether a sling waits for a planning pass instead of starting at once.
+    pub fn is_deferred(&self) -> bool {
+        self.max_polecats > 0
+    }
+
+    /// The town-wide cap; direct mode has none.
+    pub fn town_cap(&self) -> Option<u64> {
+        u64::try_from(self.max_polecats).ok().filter(|&n| n > 0)
+    }
+
+    /// The formula a bead of this rig gets when nobody names one.
+    pub fn default_formula(&self, rig: &RigName) -> FormulaName {
+        let of_rig = self.rigs.get(rig).and_then(|r| r.worker.formula.clone());
+        of_rig.or_else(|| self.worker.formula.clone()).unwrap_or_else(|| {
+            FormulaName::parse("mol-polecat-work").expect("the built-in name follows the grammar")
+        })
+    }
+
+    /// The agent command configured for this rig.
+    pub fn agent_command(&self, rig: &RigName) -> Option<&Vec<String>> {
+        let of_rig = self.rigs.get(rig).and_then(|r| r.worker.agent.as_ref());
+        of_rig.or(self.worker.agent.as_ref())
+    }
+}
+
+/// What a lane is, for fairness between lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fairness {
+    /// One lane for the whole town.
+    #[default]
+    Town,
+    /// A lane per rig.
+    Rig,
+    /// A lane per convoy.
+    Convoy,
+    /// A lane per agent.
+    Agent,
+}
+
+/// How often and after which waits a failure is tried again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetryPolicy {
+    /// Wait before the n-th retry; the last one repeats.
+    pub backoff: Vec<Millis>,
+    /// Attempts altogether, the first included.
+    pub max_attempts: u32,
+}
+
+/// Defaults of a sling, for the town or one rig.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkerSettings {
+    /// The agent command `mol-polecat-work` runs.
+    pub agent: Option<Vec<String>>,
+    /// The formula used when none is named.
+    pub formula: Option<FormulaName>,
+    /// The executor used when none is named.
+    pub executor: Option<String>,
+    /// The merge strategy used when none is named.
+    pub merge: Option<Merge>,
+}
+
+/// Per-rig settings from the config file.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RigSettings {
+    /// Overrides of the worker defaults.
+    #[serde(flatten)]
+    pub worker: WorkerSettings,
+    /// At most this many live workers in the rig.
+    pub max_polecats: Option<u64>,
+    /// Command run once after a pass that gave the rig work.
+    pub wake: Option<Vec<String>>,
+}
+
+/// Limits of one account.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AccountSettings {
+    /// At most this many live workers on the account.
+    pub max_polecats: Option<u64>,
+    /// How long the account rests after an unavailable outcome.
+    pub cooldown: Option<Millis>,
+}
+
+/// What happens to a finished branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Merge {
+    /// Push to the base branch.
+    Direct,
+    /// Open a merge request.
+    Mr,
+    /// Stay on the branch.
+    Local,
+}
+
+impl std::str::FromStr for Merge {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "direct" => Ok(Self::Direct),
+            "mr" => Ok(Self::Mr),
+            "local" => Ok(Self::Local),
+            other => Err(format!("merge strategy {other:?} is not known: use direct, mr or local")),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Where a bead stands: one total function of the bead, its open context and what became of its last request.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::BeadId;
+use crate::bead::{BeadEntry, Verdict};
+use crate::capacity::Limit;
+use crate::context::Context;
+use crate::readiness::ReasonCode;
+use crate::state::State;
+
+/// The words of `state` in every document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// Known, nothing asked of it.
+    Open,
+    /// Could start: waits for room, time or resume.
+    Queued,
+    /// Waits for dependencies or for a person.
+    Blocked,
+    /// A worker is on it.
+    Running,
+    /// Its worker finished; close or merge awaited.
+    Done,
+    /// Gave up.
+    Failed,
+    /// Called off.
+    Cancelled,
+    /// Could not be started.
+    CircuitBroken,
+    /// Done.
+    Closed,
+}
+
+impl Standing {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Queued => "queued",
+            Self::Blocked => "blocked",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::CircuitBroken => "circuit-broken",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+impl State {
+    /// Where a bead stands; none if nobody has it.
+    pub fn standing(&self, id: &BeadId) -> Option<Standing> {
+        let entry = self.beads.get(id)?;
+        if entry.bead.is_closed() {
+            return Some(Standing::Closed);
+        }
+        if entry.work.live.is_some() {
+            return Some(Standing::Running);
+        }
+        if entry.work.context.is_some() {
+            let waits = entry.blocked || self.reasons(id).iter().any(|r| r.code.is_blocking());
+            return Some(if waits { Standing::Blocked } else { Standing::Queued });
+        }
+        Some(match entry.work.verdict {
+            None => Standing::Open,
+            Some(Verdict::Done) => Standing::Done,
+            Some(Verdict::Failed) => Standing::Failed,
+            Some(Verdict::Unavailable) => Standing::Blocked,
+            Some(Verdict::Cancelled) => Standing::Cancelled,
+            Some(Verdict::CircuitBroken) => Standing::CircuitBroken,
+        })
+    }
+
+    /// Whether this bead can still come to its end without a person: it runs, will run when there is room or time,
+    /// or waits only for beads of which that is true.
+    pub fn can_progress(&self, id: &BeadId, dispatches_by_itself: bool) -> bool {
+        // Each bead on the way with how many of its blockers are not known to end; a cycle never gets to zero.
+        let mut waits: BTreeMap<BeadId, usize> = BTreeMap::new();
+        let mut waited_by: BTreeMap<BeadId, Vec<BeadId>> = BTreeMap::new();
+        let mut ends: Vec<BeadId> = Vec::new();
+        let mut pending = vec![id.clone()];
+        while let Some(next) = pending.pop() {
+            if waits.contains_key(&next) {
+                continue;
+            }
+            let Some(entry) = self.beads.get(&next) else { return false };
+            let moves = entry.bead.is_closed() || entry.work.live.is_some();
+            if !moves && !(dispatches_by_itself && self.waits_only_for_room_time_and_beads(entry)) {
+                return false;
+            }
+            let blockers: BTreeSet<BeadId> = match moves {
+                true => BTreeSet::new(),
+                false => self.waits_for(&next).into_iter().map(|(_, on)| on).collect(),
+            };
+            if blockers.is_empty() {
+                ends.push(next.clone());
+            }
+            waits.insert(next.clone(), blockers.len());
+            for blocker in blockers {
+                waited_by.entry(blocker.clone()).or_default().push(next.clone());
+                pending.push(blocker);
+            }
+        }
+        while let Some(ended) = ends.pop() {
+            if ended == *id {
+                return true;
+            }
+            for waiting in waited_by.remove(&ended).unwrap_or_default() {
+                if let Some(count) = waits.get_mut(&waiting) {
+                    *count -= 1;
+                    if *count == 0 {
+                        ends.push(waiting);
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether a scheduled bead starts by itself once its blockers are closed.
+    fn waits_only_for_room_time_and_beads(&self, entry: &BeadEntry) -> bool {
+        let context = entry.work.context.as_ref().and_then(|id| self.contexts.get(id));
+        let never_room = |c: &Context| {
+            let mut limits = Limit::of(&c.fields.target_rig, c.fields.account.as_ref());
+            limits.any(|limit| self.room(&limit).max == Some(0))
+        };
+        if context.is_none_or(never_room) || self.pause.as_ref().is_some_and(|pause| pause.until.is_none()) {
+            return false;
+        }
+        use ReasonCode as C;
+        self.reasons(&entry.bead.id).iter().all(|reason| match reason.code {
+            C::BlockedBy | C::Paused | C::Capacity | C::HostLoad | C::NotBefore => true,
+            C::MissingDependency
+            | C::Gated
+            | C::RigParked
+            | C::RigDocked
+            | C::Deferred
+            | C::CircuitBroken
+            | C::AwaitingClose
+            | C::Held
+            | C::ClaimedElsewhere
+            | C::RetriesExhausted
+            | C::Running
+            | C::NotDispatchable
+            | C::NoRig
+            | C::Cycle
+            | C::Closed => false,
+        })
+    }
+}

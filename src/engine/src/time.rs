@@ -1,0 +1,153 @@
+//! Points in time and spans, as the engine sees them: milliseconds that come in with each input.
+//! Written as RFC 3339 in UTC wherever a person or a script may read them.
+
+use std::fmt;
+use std::time::Duration;
+
+use chrono::{DateTime, Datelike, SecondsFormat, Timelike, Utc};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// 0001-01-01T00:00:00Z and the last millisecond of the year 9999.
+const FIRST_MILLI: i64 = -62_135_596_800_000;
+const LAST_MILLI: i64 = 253_402_300_799_999;
+
+/// Milliseconds since the Unix epoch, UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// From milliseconds since the Unix epoch, kept within the years 1 to 9999 so that it can be written as
+    /// RFC 3339 and read back unchanged.
+    pub fn from_millis(millis: i64) -> Self {
+        Self(millis.clamp(FIRST_MILLI, LAST_MILLI))
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// This moment plus a span, stopping at the end of time.
+    pub fn after(self, span: Duration) -> Self {
+        Self::from_millis(self.0.saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))
+    }
+
+    /// The span from `earlier` to here; zero if it lies in the future.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// Reads RFC 3339 with any number of fractional digits and any offset.
+    pub fn parse_rfc3339(text: &str) -> Result<Self, BadTime> {
+        DateTime::parse_from_rfc3339(text)
+            .map(|t| Self::from_millis(t.timestamp_millis()))
+            .map_err(|_| BadTime(text.chars().take(40).collect()))
+    }
+}
+
+/// A text that is no point in time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a time: write it like 2026-11-16T09:30:00Z")]
+pub struct BadTime(String);
+
+impl Timestamp {
+    /// `2026-11-16T09:30:00.000Z`. By hand, because every event and every row of a list holds one: chrono takes
+    /// several times as long. Years beyond four digits are left to chrono.
+    fn write_rfc3339(self, out: &mut [u8; 24]) -> Option<&str> {
+        let time = DateTime::<Utc>::from_timestamp_millis(self.0)?;
+        let year = u32::try_from(time.year()).ok().filter(|y| *y <= 9999)?;
+        let milli = time.timestamp_subsec_millis();
+        let fields = [
+            (0, 4, year, b'-'),
+            (5, 2, time.month(), b'-'),
+            (8, 2, time.day(), b'T'),
+            (11, 2, time.hour(), b':'),
+            (14, 2, time.minute(), b':'),
+            (17, 2, time.second(), b'.'),
+            (20, 3, milli, b'Z'),
+        ];
+        for (start, width, mut value, end) in fields {
+            for place in (start..start + width).rev() {
+                out[place] = b'0' + (value % 10) as u8;
+                value /= 10;
+            }
+            out[start + width] = end;
+        }
+        std::str::from_utf8(out).ok()
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(text) = self.write_rfc3339(&mut [0; 24]) {
+            return f.write_str(text);
+        }
+        let time = DateTime::<Utc>::from_timestamp_millis(self.0).unwrap_or_default();
+        f.write_str(&time.to_rfc3339_opts(SecondsFormat::Millis, true))
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self.write_rfc3339(&mut [0; 24]) {
+            Some(text) => s.serialize_str(text),
+            None => s.collect_str(self),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(d)?;
+        Self::parse_rfc3339(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+/// A span in milliseconds, for records and settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Millis(pub u64);
+
+impl Millis {
+    /// A span of whole seconds.
+    pub const fn seconds(n: u64) -> Self {
+        Self(n * 1000)
+    }
+
+    /// A span of whole minutes.
+    pub const fn minutes(n: u64) -> Self {
+        Self(n * 60_000)
+    }
+
+    /// As a standard duration.
+    pub fn duration(self) -> Duration {
+        Duration::from_millis(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_and_read_as_rfc_3339() {
+        let time = Timestamp::from_millis(1_700_000_000_123);
+        assert_eq!(time.to_string(), "2023-11-14T22:13:20.123Z");
+        assert_eq!(Timestamp::parse_rfc3339("2023-11-14T23:13:20.123456789+01:00"), Ok(time));
+        assert!(Timestamp::parse_rfc3339("yesterday").is_err());
+        for millis in [0, -1, 951_782_399_999, 253_402_300_799_999, -62_135_596_800_000] {
+            let time = Timestamp::from_millis(millis);
+            let chrono = DateTime::<Utc>::from_timestamp_millis(millis).expect("in range");
+            assert_eq!(time.to_string(), chrono.to_rfc3339_opts(SecondsFormat::Millis, true));
+            assert_eq!(Timestamp::parse_rfc3339(&time.to_string()), Ok(time));
+        }
+    }
+
+    #[test]
+    fn the_ends_of_time_survive_being_written_down() {
+        let ends = [Timestamp::from_millis(i64::MIN), Timestamp::from_millis(0).after(Duration::MAX)];
+        for end in ends {
+            assert_eq!(Timestamp::parse_rfc3339(&end.to_string()), Ok(end));
+        }
+    }
+}

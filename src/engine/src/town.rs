@@ -1,0 +1,143 @@
+//! What concerns the town as a whole: settings, pause, host load, time, and the operator's commands that can be
+//! taken back.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Timestamp;
+use crate::command::Command;
+use crate::settings::Settings;
+use crate::state::State;
+
+/// How many operator commands can be taken back.
+const UNDO_DEPTH: usize = 50;
+
+/// Dispatch is stopped town-wide.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// Who paused.
+    pub by: String,
+    /// Since when.
+    pub at: Timestamp,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When it ends by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+/// An operator's command that can be taken back, and how.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Undoable {
+    /// The command as a person would type it.
+    pub did: String,
+    /// What takes it back.
+    pub inverse: Vec<Command>,
+}
+
+/// What can happen to the town.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type")]
+pub enum TownEvent {
+    /// The config file was read and differs from what was in force.
+    #[serde(rename = "town.settings_changed")]
+    SettingsChanged {
+        /// All settings.
+        settings: Box<Settings>,
+    },
+    /// Dispatch was paused.
+    #[serde(rename = "scheduler.paused")]
+    Paused {
+        /// Who, why, until when.
+        pause: Pause,
+    },
+    /// Dispatch goes on.
+    #[serde(rename = "scheduler.resumed")]
+    Resumed {
+        /// Who did it.
+        actor: String,
+    },
+    /// The host is too busy to start anything, or no longer.
+    #[serde(rename = "scheduler.host_gate")]
+    HostGate {
+        /// In words; none when it opened.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        closed_because: Option<String>,
+    },
+    /// Time passed and something became due.
+    #[serde(rename = "town.clock_advanced")]
+    ClockAdvanced {},
+    /// An operator did something that can be taken back.
+    #[serde(rename = "operator.did")]
+    OperatorDid {
+        /// What, and how to take it back.
+        undoable: Undoable,
+        /// Who did it.
+        actor: String,
+    },
+    /// An operator took the last such command back.
+    #[serde(rename = "operator.undid")]
+    OperatorUndid {
+        /// What was taken back.
+        did: String,
+        /// Who did it.
+        actor: String,
+    },
+    /// The safety scan found an index that differed from the truth, and repaired it.
+    #[serde(rename = "town.repaired")]
+    Repaired {
+        /// What differed.
+        difference: String,
+    },
+}
+
+impl State {
+    pub(crate) fn apply_town(&mut self, event: &TownEvent) {
+        match event {
+            TownEvent::SettingsChanged { settings } => {
+                self.settings = Settings::clone(settings);
+                self.rebuild_indexes();
+            }
+            TownEvent::Paused { pause } => self.pause = Some(pause.clone()),
+            TownEvent::Resumed { .. } => self.pause = None,
+            TownEvent::HostGate { closed_because } => self.host_gate.clone_from(closed_because),
+            TownEvent::ClockAdvanced {} => {}
+            TownEvent::OperatorDid { undoable, .. } => {
+                self.undo.push(undoable.clone());
+                if self.undo.len() > UNDO_DEPTH {
+                    self.undo.remove(0);
+                }
+            }
+            TownEvent::OperatorUndid { .. } => {
+                self.undo.pop();
+            }
+            TownEvent::Repaired { .. } => self.rebuild_indexes(),
+        }
+        self.touch_town();
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The pause in force.
+    pub fn pause(&self) -> Option<&Pause> {
+        self.pause.as_ref()
+    }
+
+    /// Why the host takes no new work, if so.
+    pub fn host_gate(&self) -> Option<&str> {
+        self.host_gate.as_deref()
+    }
+
+    /// The operator command that `undo` would take back.
+    pub fn undoable(&self) -> Option<&Undoable> {
+        self.undo.last()
+    }
+
+    /// When anything was last started.
+    pub fn last_dispatch_at(&self) -> Option<Timestamp> {
+        self.last_dispatch_at
+    }
+}

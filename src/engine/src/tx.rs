@@ -1,0 +1,55 @@
+//! Deciding happens in a transaction over the state whose only mutator is `emit` = apply + record. A refusal comes
+//! before the first emit, so planning sees each start it has just made and a refused command leaves no trace.
+
+use crate::Timestamp;
+use crate::event::{Event, Recorded};
+use crate::state::State;
+
+/// A decision in progress.
+#[derive(Debug)]
+pub struct Tx<'a> {
+    state: &'a mut State,
+    at: Timestamp,
+    events: Vec<Recorded>,
+    /// While a command is taken back, what that does is not itself remembered as undoable.
+    pub(crate) undoing: bool,
+}
+
+impl<'a> Tx<'a> {
+    /// Starts deciding at a time. Time never runs backwards in the log.
+    pub fn new(state: &'a mut State, now: Timestamp) -> Self {
+        let at = now.max(state.clock());
+        Self { state, at, events: Vec::new(), undoing: false }
+    }
+
+    /// The state as it is after everything emitted so far.
+    pub fn state(&self) -> &State {
+        self.state
+    }
+
+    pub(crate) fn state_mut(&mut self) -> &mut State {
+        self.state
+    }
+
+    /// The time of this decision.
+    pub fn now(&self) -> Timestamp {
+        self.at
+    }
+
+    /// Records an event and applies it.
+    pub fn emit(&mut self, event: impl Into<Event>) {
+        let recorded = Recorded { seq: self.state.seq().next(), at: self.at, event: event.into() };
+        self.state.apply(&recorded);
+        self.events.push(recorded);
+    }
+
+    /// Whether nothing was decided so far.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// What was decided.
+    pub fn finish(self) -> Vec<Recorded> {
+        self.events
+    }
+}

@@ -1,0 +1,4 @@
+//! The engine, seen from outside: commands and reports in, events and answers out.
+
+mod smoke;
+mod town;

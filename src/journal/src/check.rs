@@ -1,0 +1,97 @@
+//! Looking over the whole file: SQLite's own check, then every event's and entity's checksum.
+
+use rusqlite::Connection;
+use yard_engine::Seq;
+
+use crate::{JournalError, load};
+
+/// Problems listed at most; a file with more is beyond listing.
+const MOST: usize = 100;
+
+/// What a check of the whole journal found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// How many events the log holds.
+    pub events: u64,
+    /// The first event that is still there; 0 if there is none.
+    pub first_seq: Seq,
+    /// The last event; 0 if there never was one.
+    pub last_seq: Seq,
+    /// The last event the checkpoint contains.
+    pub checkpoint_seq: Seq,
+    /// How many entities the checkpoint holds.
+    pub entities: u64,
+    /// What is wrong, one sentence each, at most a hundred.
+    pub problems: Vec<String>,
+}
+
+impl CheckReport {
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    fn note(&mut self, problem: String) {
+        if self.problems.len() < MOST {
+            self.problems.push(problem);
+        }
+    }
+}
+
+/// Checks everything. Damage is reported, never an error, however deep it goes.
+pub(crate) fn check(conn: &Connection) -> CheckReport {
+    let mut report = CheckReport::default();
+    if let Err(error) = check_file(conn, &mut report) {
+        report.note(error.to_string());
+    }
+    if let Err(error) = check_events(conn, &mut report) {
+        report.note(error.to_string());
+    }
+    if let Err(error) = check_entities(conn, &mut report) {
+        report.note(error.to_string());
+    }
+    report
+}
+
+fn check_file(conn: &Connection, report: &mut CheckReport) -> Result<(), JournalError> {
+    let mut statement = conn.prepare(&format!("PRAGMA quick_check({MOST})"))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let said: String = row.get(0)?;
+        if said != "ok" {
+            report.note(format!("the journal file is damaged: {said}"));
+        }
+    }
+    Ok(())
+}
+
+fn check_events(conn: &Connection, report: &mut CheckReport) -> Result<(), JournalError> {
+    let meta = load::meta(conn)?;
+    report.checkpoint_seq = meta.checkpoint;
+    let end = load::walk(conn, meta.base, |event, verdict| {
+        if report.events == 0 {
+            report.first_seq = event.seq;
+        }
+        report.events += 1;
+        if let Err(error) = verdict.and_then(|()| event.to_row().map(|_| ())) {
+            report.note(error.to_string());
+        }
+        Ok(())
+    })?;
+    report.last_seq = end.seq;
+    load::tip(conn, &meta).map(|_| ())
+}
+
+fn check_entities(conn: &Connection, report: &mut CheckReport) -> Result<(), JournalError> {
+    load::walk_entities(conn, |entity, sealed| {
+        report.entities += 1;
+        if !sealed {
+            let error = JournalError::CorruptEntity {
+                kind: entity.kind,
+                id: entity.id,
+            };
+            report.note(error.to_string());
+        }
+        Ok(())
+    })
+}

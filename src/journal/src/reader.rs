@@ -1,0 +1,159 @@
+//! Reading beside a writer, or where none lives. Needs no lease and never changes the log.
+
+use std::cell::{Ref, RefCell};
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+use yard_engine::Seq;
+
+use crate::check::{self, CheckReport};
+use crate::query::{self, EventQuery};
+use crate::schema::{self, Found};
+use crate::{JournalError, Loaded, Row, load, wal};
+
+/// A read-only view of the log. Each call sees one moment of it, and later calls see what was appended meanwhile.
+pub struct Reader {
+    path: PathBuf,
+    source: RefCell<Source>,
+}
+
+/// How the file is open.
+struct Source {
+    conn: Connection,
+    /// In a place that cannot be written and without a WAL, the file is read as if nobody could change it. That
+    /// holds until a WAL appears.
+    frozen: bool,
+}
+
+impl Reader {
+    /// Opens an existing journal.
+    pub fn open(path: &Path) -> Result<Self, JournalError> {
+        Ok(Self {
+            path: path.to_owned(),
+            source: RefCell::new(Source::open(path)?),
+        })
+    }
+
+    /// The last checkpoint and all events after it, verified.
+    pub fn load(&self) -> Result<Loaded, JournalError> {
+        self.read(|conn| load::load(conn).map(|(loaded, _)| loaded))
+    }
+
+    /// The last event in the log; 0 if there never was one.
+    pub fn last_seq(&self) -> Result<Seq, JournalError> {
+        self.read(|conn| load::tip(conn, &load::meta(conn)?).map(|tip| tip.seq))
+    }
+
+    /// The events a query asks for, in the order of the log.
+    pub fn events(&self, query: &EventQuery) -> Result<Vec<Row>, JournalError> {
+        self.read(|conn| query.run(conn))
+    }
+
+    /// Those of the wanted events that still exist, in the order of the log, each once.
+    pub fn events_at(&self, wanted: &[Seq]) -> Result<Vec<Row>, JournalError> {
+        self.read(|conn| query::events_at(conn, wanted))
+    }
+
+    /// Checks the whole file, every event and every entity. Damage is in the report; an error means that the
+    /// journal could not be looked at.
+    pub fn check(&self) -> Result<CheckReport, JournalError> {
+        self.read(|conn| Ok(check::check(conn)))
+    }
+
+    /// Writes a copy of this moment to a new file, readable by its owner only. Works beside a live writer.
+    pub fn copy_to(&self, target: &Path) -> Result<(), JournalError> {
+        let failed = |error| JournalError::io("create the copy", target, error);
+        let source = self.source()?;
+        schema::inspect(&source.conn)?;
+        let mut open = OpenOptions::new();
+        let file = open
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(target)
+            .map_err(failed)?;
+        let copied = source
+            .conn
+            .execute("VACUUM INTO ?1", [uri(target, "mode=rw")]);
+        let copied = copied.map_err(|error| JournalError::from(error).with_cause(&source.conn));
+        // SQLite leaves it to us to make the copy durable.
+        let copied = copied.and_then(|_| file.sync_all().map_err(failed));
+        if copied.is_err() {
+            let _ = fs::remove_file(target);
+        }
+        copied
+    }
+
+    /// Runs `work` on one moment of the log. A file without tables yet is an empty log.
+    fn read<T: Default>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, JournalError>,
+    ) -> Result<T, JournalError> {
+        let source = self.source()?;
+        let tx = source.conn.unchecked_transaction()?;
+        let answer = match schema::inspect(&tx)? {
+            Found::Blank => T::default(),
+            Found::Current => work(&tx)?,
+        };
+        tx.finish()?;
+        Ok(answer)
+    }
+
+    fn source(&self) -> Result<Ref<'_, Source>, JournalError> {
+        if self.source.borrow().frozen && has_wal(&self.path) {
+            *self.source.borrow_mut() = Source::open(&self.path)?;
+        }
+        Ok(self.source.borrow())
+    }
+}
+
+impl Source {
+    fn open(path: &Path) -> Result<Self, JournalError> {
+        match fs::metadata(path) {
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(JournalError::Missing(path.to_owned()));
+            }
+            Err(error) => return Err(JournalError::io("open the journal", path, error)),
+        }
+        match Self::connect(path, false) {
+            // SQLite needs to create its helper files here, and may not.
+            Err(JournalError::Readonly(_)) if !has_wal(path) => {
+                Self::connect(Path::new(&uri(path, "immutable=1")), true)
+            }
+            other => other,
+        }
+    }
+
+    fn connect(name: &Path, frozen: bool) -> Result<Self, JournalError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let conn = wal::connect(name, flags)?;
+        conn.pragma_update(None, "cache_size", -32 * 1024)?;
+        schema::inspect(&conn)?;
+        Ok(Self { conn, frozen })
+    }
+}
+
+/// Whether there is a WAL with anything in it beside the journal.
+fn has_wal(path: &Path) -> bool {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    fs::metadata(Path::new(&name)).is_ok_and(|it| it.len() > 0)
+}
+
+/// A path as SQLite's URI.
+fn uri(path: &Path, options: &str) -> String {
+    let mut text = String::from("file:");
+    for &byte in path.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/._-".contains(&byte) {
+            text.push(byte as char);
+        } else {
+            let _ = write!(text, "%{byte:02x}");
+        }
+    }
+    text + "?" + options
+}

@@ -1,0 +1,85 @@
+//! What the journal stores and gives back, without any meaning.
+
+use yard_engine::{Seq, Timestamp};
+
+use crate::JournalError;
+
+/// One event as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Its place in the log.
+    pub seq: Seq,
+    /// When it happened.
+    pub at: Timestamp,
+    /// What kind of event it is, for example `bead.closed`.
+    pub kind: String,
+    /// The event as JSON text.
+    pub body: String,
+}
+
+/// One entity of a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntityRow {
+    /// What kind of thing it is.
+    pub kind: String,
+    /// Its id, unique within the kind.
+    pub id: String,
+    /// The entity as JSON text; `None` means that it is gone.
+    pub body: Option<String>,
+}
+
+/// Everything needed to rebuild the state: the last checkpoint, and the events after it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Loaded {
+    /// The last event the checkpoint contains.
+    pub checkpoint_seq: Seq,
+    /// The entities of the checkpoint, in no particular order, all with a body.
+    pub entities: Vec<EntityRow>,
+    /// The events after the checkpoint, contiguous and verified.
+    pub tail: Vec<Row>,
+}
+
+/// The columns of an event as SQLite hands them out, not yet believed.
+pub(crate) struct RawEvent<'a> {
+    pub(crate) seq: Seq,
+    pub(crate) at: i64,
+    pub(crate) kind: &'a [u8],
+    pub(crate) body: &'a [u8],
+    pub(crate) sum: u64,
+}
+
+impl<'a> RawEvent<'a> {
+    /// Reads the columns `seq, at, kind, body, sum`, in this order.
+    pub(crate) fn read(row: &'a rusqlite::Row<'_>) -> Result<Self, JournalError> {
+        let seq = Seq(row.get::<_, i64>(0)? as u64);
+        let odd = |_| JournalError::Corrupt {
+            seq,
+            what: "the row has a column of the wrong type",
+        };
+        Ok(Self {
+            seq,
+            at: row.get(1)?,
+            kind: row.get_ref(2)?.as_bytes().map_err(odd)?,
+            body: row.get_ref(3)?.as_bytes().map_err(odd)?,
+            sum: row.get::<_, i64>(4)? as u64,
+        })
+    }
+
+    /// The event as its own value.
+    pub(crate) fn to_row(&self) -> Result<Row, JournalError> {
+        let text = |bytes: &[u8]| {
+            std::str::from_utf8(bytes)
+                .map(str::to_owned)
+                .map_err(|_| JournalError::Corrupt {
+                    seq: self.seq,
+                    what: "the row is not valid text",
+                })
+        };
+        Ok(Row {
+            seq: self.seq,
+            at: Timestamp::from_millis(self.at),
+            kind: text(self.kind)?,
+            body: text(self.body)?,
+        })
+    }
+}

@@ -1,0 +1,100 @@
+//! The tables, their version, and whether a file has them.
+//!
+//! `events` has no index besides its row id: an append touches the last page and, rarely, its parent. `meta` has
+//! one row; `base_*` is the place and sum of the last event cut off by retention, from which the chain goes on.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::JournalError;
+use crate::chain::GENESIS;
+
+/// The version of the tables this program reads and writes.
+pub const SCHEMA_VERSION: i64 = 1;
+
+/// Marks the file as ours: "yard" in ASCII.
+const APPLICATION_ID: i64 = 0x7961_7264;
+
+/// What is in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing yet: a new file, or one whose creation was interrupted.
+    Blank,
+    /// The tables of [`SCHEMA_VERSION`].
+    Current,
+}
+
+/// Looks at a file without changing it. Refuses what is newer or not ours.
+pub(crate) fn inspect(conn: &Connection) -> Result<Found, JournalError> {
+    let pragma = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let (id, version) = (pragma("application_id")?, pragma("user_version")?);
+    if id == APPLICATION_ID {
+        return match version {
+            SCHEMA_VERSION => Ok(Found::Current),
+            found if found > SCHEMA_VERSION => Err(JournalError::NewerSchema {
+                found,
+                known: SCHEMA_VERSION,
+            }),
+            _ => Err(JournalError::NotAJournal),
+        };
+    }
+    let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if id == 0 && version == 0 && tables == 0 {
+        Ok(Found::Blank)
+    } else {
+        Err(JournalError::NotAJournal)
+    }
+}
+
+/// Creates an empty file that only its owner may read, unless there is one. An existing file is not opened:
+/// closing it again would drop the locks SQLite holds on it elsewhere in this process.
+pub(crate) fn create_file(path: &Path) -> Result<(), JournalError> {
+    match OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+    {
+        Ok(_) => {
+            let folder = path
+                .parent()
+                .filter(|it| !it.as_os_str().is_empty())
+                .unwrap_or(Path::new("."));
+            let synced = File::open(folder).and_then(|folder| folder.sync_all());
+            synced.map_err(|error| JournalError::io("make durable the folder", folder, error))
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(JournalError::io("create the journal", path, error)),
+    }
+}
+
+/// Creates the tables in a blank file, all or nothing.
+pub(crate) fn ensure(conn: &mut Connection) -> Result<(), JournalError> {
+    if inspect(conn)? == Found::Current {
+        return Ok(());
+    }
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if inspect(&tx)? == Found::Blank {
+        tx.execute_batch(&format!(
+            "CREATE TABLE events (
+                 seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL
+             ) STRICT;
+             CREATE TABLE entities (
+                 kind TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL, UNIQUE (kind, id)
+             ) STRICT;
+             CREATE TABLE meta (
+                 one INTEGER PRIMARY KEY CHECK (one = 1),
+                 base_seq INTEGER NOT NULL, base_sum INTEGER NOT NULL, checkpoint_seq INTEGER NOT NULL
+             ) STRICT;
+             INSERT INTO meta VALUES (1, 0, {base_sum}, 0);
+             PRAGMA application_id = {APPLICATION_ID};
+             PRAGMA user_version = {SCHEMA_VERSION};",
+            base_sum = GENESIS as i64,
+        ))?;
+    }
+    Ok(tx.commit()?)
+}

@@ -1,0 +1,264 @@
+//! Keeping the write-ahead log short without slowing the writer.
+//!
+//! The writer never checkpoints. Once the WAL has grown by [`LIMIT`] frames, a thread with its own connection
+//! copies them into the database beside the running writer. What the writer adds meanwhile would keep the WAL
+//! from ever starting over, so a last, small pass runs in the writer's turn; the next append then overwrites the
+//! WAL from its beginning instead of growing it.
+
+use std::ffi::c_int;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use rusqlite::config::DbConfig;
+use rusqlite::hooks::Wal;
+use rusqlite::wal::CheckpointMode;
+use rusqlite::{Connection, MAIN_DB, OpenFlags};
+
+use crate::JournalError;
+
+/// Frames (pages) after which the WAL is copied back: 8 MB, which one region of the wal-index covers.
+const LIMIT: u32 = 2000;
+
+/// A pass that copied fewer frames than this has caught up with the writer.
+const CAUGHT_UP: u32 = 100;
+
+/// Passes beside the writer before the one in its turn.
+const PASSES: u32 = 8;
+
+/// Opens a connection that checkpoints only when told to, and when it is the last one to close. (Then SQLite also
+/// deletes the WAL. Keeping it was slower: the next command had to read it all, to find nothing new.)
+pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, JournalError> {
+    let conn = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    conn.pragma_update(None, "wal_autocheckpoint", 0)?;
+    Ok(conn)
+}
+
+/// What the writer and the thread both see.
+struct Shared {
+    /// Held by the writer during a transaction, and by the thread for its last pass.
+    turn: Mutex<()>,
+    /// Held while waiting for the turn, so that a busy writer cannot take the turn twice before the thread has it.
+    queue: Mutex<()>,
+    /// The length of the WAL after the writer's last commit.
+    frames: AtomicU32,
+    /// The length at which the next round is due.
+    due: AtomicU32,
+    /// Some fsync failed, here or there: nothing more may be promised.
+    fsync_failed: AtomicBool,
+}
+
+impl Shared {
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        let _place = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The writer's side of the arrangement.
+pub(crate) struct WalKeeper {
+    path: PathBuf,
+    shared: Arc<Shared>,
+    /// Started when first needed: most commands never write that much.
+    thread: Option<(SyncSender<()>, JoinHandle<()>)>,
+}
+
+impl WalKeeper {
+    /// Watches the commits of the writer's connection.
+    pub(crate) fn watch(conn: &mut Connection, path: &Path) -> Result<Self, JournalError> {
+        let shared = Arc::new(Shared {
+            turn: Mutex::new(()),
+            queue: Mutex::new(()),
+            frames: AtomicU32::new(0),
+            due: AtomicU32::new(LIMIT),
+            fsync_failed: AtomicBool::new(false),
+        });
+        let seen = Arc::clone(&shared);
+        conn.wal_hook(Some(move |_: &mut Wal, frames: c_int| {
+            seen.frames.store(frames.max(0) as u32, Relaxed);
+            Ok(())
+        }))?;
+        Ok(Self {
+            path: path.to_owned(),
+            shared,
+            thread: None,
+        })
+    }
+
+    /// The writer's turn: while the guard lives, no last pass runs.
+    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.shared.turn()
+    }
+
+    /// Whether an fsync has failed.
+    pub(crate) fn fsync_failed(&self) -> bool {
+        self.shared.fsync_failed.load(Relaxed)
+    }
+
+    /// Remembers that an fsync has failed.
+    pub(crate) fn set_fsync_failed(&self) {
+        self.shared.fsync_failed.store(true, Relaxed);
+    }
+
+    /// After a commit: asks for a round if one is due. Never waits.
+    pub(crate) fn tidy(&mut self) {
+        let frames = self.shared.frames.load(Relaxed);
+        if frames < LIMIT {
+            self.shared.due.store(LIMIT, Relaxed);
+        } else if frames >= self.shared.due.load(Relaxed) {
+            self.nudge();
+        }
+    }
+
+    /// Asks for a round whatever the length: on a full disk, a WAL that starts over may be just the missing space.
+    pub(crate) fn hurry(&mut self) {
+        self.shared.due.store(0, Relaxed);
+        self.nudge();
+    }
+
+    /// Asks for a round. A full channel means one is coming anyway; a thread that cannot be started is tried
+    /// again with the next commit.
+    fn nudge(&mut self) {
+        if self.thread.is_none() {
+            let (ask, asked) = sync_channel(1);
+            let (path, shared) = (self.path.clone(), Arc::clone(&self.shared));
+            let named = thread::Builder::new().name("ym-wal".to_owned());
+            self.thread = named
+                .spawn(move || keep(&path, &shared, &asked))
+                .ok()
+                .map(|it| (ask, it));
+        }
+        if let Some((ask, _)) = &self.thread {
+            let _ = ask.try_send(());
+        }
+    }
+
+    /// Ends the thread, then copies what is left so that the database file is complete by itself.
+    pub(crate) fn close(&mut self, writer: &Connection) {
+        if let Some((ask, thread)) = self.thread.take() {
+            drop(ask);
+            let _ = thread.join();
+        }
+        // A failure costs nothing: the WAL is still there, and whoever opens the journal next reads it.
+        let _ = if self.fsync_failed() {
+            // A disk that fails to sync gets no chance to replace what it has already stored.
+            writer
+                .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+                .map(|_| ())
+                .map_err(Into::into)
+        } else {
+            pass(writer).map(|_| ())
+        };
+    }
+}
+
+/// The thread: one round per request, until the writer hangs up.
+fn keep(path: &Path, shared: &Shared, asked: &Receiver<()>) {
+    let mut conn = None;
+    while asked.recv().is_ok() {
+        // Asked for while the last round ran, and done by it.
+        if shared.frames.load(Relaxed) < shared.due.load(Relaxed) {
+            continue;
+        }
+        if conn.is_none() {
+            conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+                .and_then(joined)
+                .ok();
+        }
+        let Some(conn) = &conn else { continue };
+        match round(conn, shared) {
+            Ok(frames) => shared.due.store(frames.saturating_add(LIMIT), Relaxed),
+            Err(JournalError::Fsync) => shared.fsync_failed.store(true, Relaxed),
+            // A full disk, say. The WAL keeps everything; the next commit asks again.
+            Err(_) => {}
+        }
+    }
+}
+
+/// A connection knows of the WAL only once it has read something; a checkpoint before that does nothing.
+fn joined(conn: Connection) -> Result<Connection, JournalError> {
+    conn.pragma_query_value(None, "schema_version", |_| Ok(()))?;
+    Ok(conn)
+}
+
+/// Copies until the writer is caught up with, then the rest in its turn. Answers the length of the WAL.
+fn round(conn: &Connection, shared: &Shared) -> Result<u32, JournalError> {
+    let mut before = 0;
+    for _ in 0..PASSES {
+        let (_, copied) = pass(conn)?;
+        if copied.saturating_sub(before) < CAUGHT_UP {
+            break;
+        }
+        before = copied;
+    }
+    let _turn = shared.turn();
+    pass(conn).map(|(frames, _)| frames)
+}
+
+/// One passive checkpoint. Answers how many frames the WAL had, and how many of them are copied.
+fn pass(conn: &Connection) -> Result<(u32, u32), JournalError> {
+    let (frames, copied) = conn.wal_checkpoint_v2(Some(MAIN_DB), CheckpointMode::PASSIVE)?;
+    Ok((frames.max(0) as u32, copied.max(0) as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    /// A writer's connection on a new file, and who keeps its WAL.
+    fn writer(path: &Path) -> (Connection, WalKeeper) {
+        let mut conn = Connection::open(path).unwrap();
+        conn.pragma_update(None, "journal_mode", "wal").unwrap();
+        conn.execute_batch("CREATE TABLE t (x)").unwrap();
+        let keeper = WalKeeper::watch(&mut conn, path).unwrap();
+        (conn, keeper)
+    }
+
+    fn write(conn: &Connection) {
+        conn.execute("INSERT INTO t VALUES (zeroblob(100000))", [])
+            .unwrap();
+    }
+
+    #[test]
+    fn after_a_round_the_wal_is_overwritten_from_its_beginning() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let (conn, keeper) = writer(&path);
+        let own = Connection::open(&path).unwrap();
+        own.query_row("SELECT count(*) FROM t", [], |_| Ok(()))
+            .unwrap();
+        (0..10).for_each(|_| write(&conn));
+        let long = keeper.shared.frames.load(Relaxed);
+        assert_eq!(round(&own, &keeper.shared).unwrap(), long);
+        write(&conn);
+        assert!(keeper.shared.frames.load(Relaxed) < long / 5);
+    }
+
+    #[test]
+    fn a_reader_in_the_way_only_postpones_the_next_round() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let (conn, mut keeper) = writer(&path);
+        write(&conn);
+        let reader = Connection::open(&path).unwrap();
+        reader
+            .execute_batch("BEGIN; SELECT count(*) FROM t")
+            .unwrap();
+        while keeper.shared.frames.load(Relaxed) < LIMIT {
+            write(&conn);
+        }
+        keeper.tidy();
+        // Ends the thread, so that its round is over.
+        let (ask, thread) = keeper.thread.take().unwrap();
+        drop(ask);
+        thread.join().unwrap();
+        let frames = keeper.shared.frames.load(Relaxed);
+        assert_eq!(keeper.shared.due.load(Relaxed), frames + LIMIT);
+        keeper.tidy();
+        assert!(keeper.thread.is_none(), "nothing is due yet");
+    }
+}

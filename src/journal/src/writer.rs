@@ -1,0 +1,277 @@
+//! The writer: appends, checkpoints and retention, each in one durable transaction.
+//!
+//! What the writer remembers (the last event and its sum) changes only after a commit, so a failed call leaves
+//! both file and memory as they were and may simply be made again.
+
+use std::path::Path;
+
+use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, params};
+use yard_engine::Seq;
+
+use crate::chain::Sealer;
+use crate::load::{self, Link};
+use crate::wal::{self, WalKeeper};
+use crate::{EntityRow, JournalError, Loaded, Row, schema};
+
+/// The WAL is overwritten, not shrunk, unless one huge transaction has blown it up beyond this size (in bytes).
+const WAL_KEPT: i64 = 64 << 20;
+
+/// The event log, open for writing. The caller holds the town's [`Lease`](crate::Lease).
+pub struct Journal {
+    conn: Connection,
+    wal: WalKeeper,
+    sealer: Sealer,
+    tip: Link,
+}
+
+impl Journal {
+    /// Opens the journal, and creates it (readable by its owner only) where there is none.
+    pub fn open(path: &Path) -> Result<Self, JournalError> {
+        schema::create_file(path)?;
+        let mut conn = wal::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        schema::inspect(&conn)?;
+        // SQLite opens what it may not write for reading only, without a word.
+        if conn.is_readonly(MAIN_DB)? {
+            return Err(JournalError::Readonly("it is write-protected".to_owned()));
+        }
+        let mode: String =
+            conn.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+        if mode != "wal" {
+            return Err(JournalError::Readonly(format!(
+                "its file system allows only journal mode {mode:?}, not \"wal\""
+            )));
+        }
+        conn.pragma_update(None, "synchronous", "full")?;
+        conn.pragma_update(None, "journal_size_limit", WAL_KEPT)?;
+        conn.pragma_update(None, "cache_size", -32 * 1024)?;
+        schema::ensure(&mut conn)?;
+        let wal = WalKeeper::watch(&mut conn, path)?;
+        let tip = load::tip(&conn, &load::meta(&conn)?)?;
+        Ok(Self {
+            conn,
+            wal,
+            sealer: Sealer::default(),
+            tip,
+        })
+    }
+
+    /// The last checkpoint and all events after it, verified. Appends continue from what was read.
+    pub fn load(&mut self) -> Result<Loaded, JournalError> {
+        let tx = self.conn.unchecked_transaction()?;
+        let (loaded, tip) = load::load(&tx)?;
+        tx.finish()?;
+        self.tip = tip;
+        Ok(loaded)
+    }
+
+    /// Stores rows that continue the log, all or none. They are durable when this returns.
+    pub fn append(&mut self, rows: &[Row]) -> Result<(), JournalError> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let mut tip = self.tip;
+        let sealer = &mut self.sealer;
+        let stored = transact(&self.conn, &self.wal, |conn| {
+            let mut insert =
+                conn.prepare_cached("INSERT INTO events VALUES (?1, ?2, ?3, ?4, ?5)")?;
+            for row in rows {
+                let expected = tip.seq.next();
+                if row.seq != expected {
+                    return Err(JournalError::OutOfOrder {
+                        expected,
+                        found: row.seq,
+                    });
+                }
+                let at = row.at.as_millis();
+                let sum = sealer.event(
+                    tip.sum,
+                    row.seq,
+                    at,
+                    row.kind.as_bytes(),
+                    row.body.as_bytes(),
+                );
+                insert
+                    .execute(params![
+                        row.seq.0 as i64,
+                        at,
+                        row.kind,
+                        row.body,
+                        sum as i64
+                    ])
+                    .map_err(|error| taken(error, row.seq))?;
+                tip = Link { seq: row.seq, sum };
+            }
+            Ok(())
+        });
+        self.settle(stored)?;
+        self.tip = tip;
+        Ok(())
+    }
+
+    /// Stores what has changed since the last checkpoint, and that the entities now stand at event `seq`.
+    pub fn checkpoint(&mut self, seq: Seq, changed: &[EntityRow]) -> Result<(), JournalError> {
+        let to = self.tip.seq;
+        let sealer = &mut self.sealer;
+        let stored = transact(&self.conn, &self.wal, |conn| {
+            let from = load::meta(conn)?.checkpoint;
+            if seq < from || seq > to {
+                return Err(JournalError::CheckpointOutOfRange { seq, from, to });
+            }
+            let mut put = conn.prepare_cached(
+                "INSERT INTO entities VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (kind, id) DO UPDATE SET body = excluded.body, sum = excluded.sum",
+            )?;
+            let mut remove =
+                conn.prepare_cached("DELETE FROM entities WHERE kind = ?1 AND id = ?2")?;
+            for EntityRow { kind, id, body } in changed {
+                if let Some(body) = body {
+                    let sum = sealer.entity(kind.as_bytes(), id.as_bytes(), body.as_bytes());
+                    put.execute(params![kind, id, body, sum as i64])?;
+                } else {
+                    remove.execute([kind, id])?;
+                }
+            }
+            conn.prepare_cached("UPDATE meta SET checkpoint_seq = ?1")?
+                .execute([seq.0 as i64])?;
+            Ok(())
+        });
+        self.settle(stored)
+    }
+
+    /// Forgets the events before `seq`, but none that the checkpoint does not contain. Answers how many went.
+    pub fn truncate_below(&mut self, seq: Seq) -> Result<u64, JournalError> {
+        let stored = transact(&self.conn, &self.wal, |conn| {
+            let meta = load::meta(conn)?;
+            let last = Seq(seq.0.saturating_sub(1)).min(meta.checkpoint);
+            if last <= meta.base.seq {
+                return Ok(0);
+            }
+            let base = load::link_at(conn, &meta, last)?;
+            let gone = conn
+                .prepare_cached("DELETE FROM events WHERE seq <= ?1")?
+                .execute([base.seq.0 as i64])?;
+            conn.prepare_cached("UPDATE meta SET base_seq = ?1, base_sum = ?2")?
+                .execute([base.seq.0 as i64, base.sum as i64])?;
+            Ok(gone as u64)
+        });
+        self.settle(stored)
+    }
+
+    /// The last event in the log; 0 if there never was one.
+    pub fn last_seq(&self) -> Seq {
+        self.tip.seq
+    }
+
+    /// After a transaction: keeps the WAL short.
+    fn settle<T>(&mut self, stored: Result<T, JournalError>) -> Result<T, JournalError> {
+        match &stored {
+            Ok(_) => self.wal.tidy(),
+            Err(JournalError::Full) => self.wal.hurry(),
+            Err(_) => {}
+        }
+        stored
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.wal.close(&self.conn);
+    }
+}
+
+/// Runs `work` in one transaction: committed and durable if it succeeds, otherwise without a trace.
+fn transact<T>(
+    conn: &Connection,
+    wal: &WalKeeper,
+    work: impl FnOnce(&Connection) -> Result<T, JournalError>,
+) -> Result<T, JournalError> {
+    let _turn = wal.turn();
+    if wal.fsync_failed() {
+        return Err(JournalError::Fsync);
+    }
+    let run = |sql| -> Result<(), JournalError> {
+        conn.prepare_cached(sql)?.execute([])?;
+        Ok(())
+    };
+    let done = run("BEGIN IMMEDIATE")
+        .and_then(|()| work(conn))
+        .and_then(|value| run("COMMIT").map(|()| value));
+    done.map_err(|error| {
+        let error = error.with_cause(conn);
+        if matches!(error, JournalError::Fsync) {
+            wal.set_fsync_failed();
+        }
+        // SQLite has rolled back by itself after some errors.
+        if !conn.is_autocommit() {
+            let _ = run("ROLLBACK");
+        }
+        error
+    })
+}
+
+/// A number that is already taken means a second writer.
+fn taken(error: rusqlite::Error, seq: Seq) -> JournalError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::ConstraintViolation) => JournalError::Overtaken { seq },
+        _ => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use yard_engine::Timestamp;
+
+    use super::*;
+
+    fn row(seq: u64, length: usize) -> Row {
+        let (at, kind) = (Timestamp::from_millis(7), "bead.added".to_owned());
+        Row {
+            seq: Seq(seq),
+            at,
+            kind,
+            body: "x".repeat(length),
+        }
+    }
+
+    /// A full file stands in for a full disk where no file system can be mounted.
+    #[test]
+    fn an_append_without_room_leaves_nothing_and_may_be_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(&folder.path().join("journal.db")).unwrap();
+        journal.append(&[row(1, 10)]).unwrap();
+        let pages = journal
+            .conn
+            .pragma_query_value(None, "page_count", |it| it.get::<_, i64>(0))
+            .unwrap();
+        let limit = |conn: &Connection, pages: i64| {
+            conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
+                .unwrap();
+        };
+        limit(&journal.conn, pages + 1);
+        let batch = [row(2, 10), row(3, 100_000)];
+        assert!(matches!(journal.append(&batch), Err(JournalError::Full)));
+        assert_eq!(journal.last_seq(), Seq(1));
+        assert_eq!(journal.load().unwrap().tail, [row(1, 10)]);
+        limit(&journal.conn, 1_000_000);
+        journal.append(&batch).unwrap();
+        assert_eq!(journal.load().unwrap().tail.len(), 3);
+    }
+
+    #[test]
+    fn after_a_failed_fsync_nothing_more_is_promised() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(&folder.path().join("journal.db")).unwrap();
+        journal.wal.set_fsync_failed();
+        assert!(matches!(
+            journal.append(&[row(1, 10)]),
+            Err(JournalError::Fsync)
+        ));
+        assert!(matches!(
+            journal.checkpoint(Seq(0), &[]),
+            Err(JournalError::Fsync)
+        ));
+        assert_eq!(journal.load().unwrap(), Loaded::default());
+    }
+}

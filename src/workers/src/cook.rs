@@ -1,0 +1,322 @@
+//! Cooking: a formula and a bead become steps and an environment.
+//!
+//! Values are put into argv elements and standard input in one pass and never looked at again, so a value may hold
+//! `{{…}}` or anything else. A shell gets values only through its environment. Whether the program exists is not
+//! asked here: it may appear before the start.
+
+use std::collections::BTreeMap;
+
+use crate::formula::{
+    BUILT_IN_VARIABLES, Completion, Formula, FormulaStep, Isolation, Program, is_variable_name, variable_name,
+};
+use crate::spec::StepSpec;
+
+/// The longest argument or variable: the kernel's 128 KiB, less room for its name.
+const MAX_ARGUMENT: usize = 127 * 1024;
+/// The longest text of a bead in the environment; the rest is cut off.
+const MAX_TEXT: usize = 100 * 1024;
+/// What stands at the end of a text that was cut.
+const CUT: &str = "\n[cut: too long for an environment variable]";
+/// Stands for the configured agent command.
+const AGENT: &str = "{{agent...}}";
+
+/// What is known about the work.
+#[derive(Debug, Clone)]
+pub struct CookInput<'a> {
+    /// Values given by the caller.
+    pub vars: &'a BTreeMap<String, String>,
+    /// The bead's id.
+    pub bead: &'a str,
+    /// Its title.
+    pub title: &'a str,
+    /// Its description; may be empty.
+    pub description: &'a str,
+    /// Its labels.
+    pub labels: &'a [String],
+    /// The rig it belongs to.
+    pub rig: &'a str,
+    /// What the sling said with `--args`; may be empty.
+    pub args: &'a str,
+    /// `worker.agent`.
+    pub agent_command: Option<&'a [String]>,
+    /// The bead comes from a beads workspace, where its agent closes it.
+    pub workspace: bool,
+}
+
+/// A formula with everything filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cooked {
+    /// What to run.
+    pub steps: Vec<StepSpec>,
+    /// Variables for every step.
+    pub env: Vec<(String, String)>,
+    /// Exit codes that mean "unavailable, try later".
+    pub unavailable_codes: Vec<i32>,
+    /// What closes the bead.
+    pub completion: Completion,
+}
+
+/// Why a formula cannot be cooked for a bead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CookError {
+    /// A template names a variable that nobody declared.
+    #[error("step '{step}' uses the unknown variable '{name}'; known are {}", known.join(", "))]
+    UnknownInTemplate {
+        /// The step.
+        step: String,
+        /// The name.
+        name: String,
+        /// What may be used.
+        known: Vec<String>,
+    },
+    /// A variable without a default was not given.
+    #[error("the formula needs a value for '{0}': give it with --var {0}=…")]
+    Missing(String),
+    /// A variable was given that the formula does not declare.
+    #[error("the formula has no variable '{name}'; it has {}", if known.is_empty() { "none".to_owned() } else { known.join(", ") })]
+    UnknownGiven {
+        /// The name.
+        name: String,
+        /// What may be given.
+        known: Vec<String>,
+    },
+    /// The agent is wanted, but none is configured.
+    #[error("no agent is configured: say which one with ym config set worker.agent '[\"claude\",\"-p\"]'")]
+    NoAgent,
+    /// The agent's place is not a whole argument.
+    #[error("step '{0}': {AGENT} must be an argument of its own")]
+    AgentInside(String),
+    /// A script holds a template.
+    #[error(
+        "step '{step}': a shell gets values only from its environment; write \"${variable}\" instead of {{{{{name}}}}}"
+    )]
+    TemplateInShell {
+        /// The step.
+        step: String,
+        /// The name.
+        name: String,
+        /// Where the value is.
+        variable: String,
+    },
+    /// A text that no program can be given.
+    #[error("{0} holds a NUL byte, which no program can be given")]
+    Nul(String),
+    /// A text that is too long for an argument.
+    #[error(
+        "{0} is too long for an argument or a variable (at most {MAX_ARGUMENT} bytes): give long text on stdin"
+    )]
+    TooLong(String),
+    /// Worktrees are yet to come.
+    #[error("isolation = \"worktree\" is not supported yet")]
+    Worktree,
+    /// A workspace's beads are closed by their agents.
+    #[error(
+        "completion = \"exit\" cannot be used here: a workspace's beads are closed by their agent (completion = \"close\")"
+    )]
+    ExitInWorkspace,
+}
+
+/// Fills in a formula.
+pub fn cook(formula: &Formula, input: &CookInput<'_>) -> Result<Cooked, CookError> {
+    match formula.isolation {
+        Isolation::None => {}
+        Isolation::Worktree => return Err(CookError::Worktree),
+    }
+    let completion = match (formula.completion, input.workspace) {
+        (Some(Completion::Exit), true) => return Err(CookError::ExitInWorkspace),
+        (Some(completion), _) => completion,
+        (None, true) => Completion::Close,
+        (None, false) => Completion::Exit,
+    };
+    let vars = variables(formula, input)?;
+    let env = environment(input, &vars)?;
+    let kitchen = Kitchen { input, prompt: prompt(input), vars: &vars };
+    let steps: Result<_, _> = formula.steps.iter().map(|step| kitchen.step(step)).collect();
+    Ok(Cooked { steps: steps?, env, unavailable_codes: formula.unavailable.clone(), completion })
+}
+
+/// The values of the declared variables.
+fn variables(formula: &Formula, input: &CookInput<'_>) -> Result<BTreeMap<String, String>, CookError> {
+    if let Some(name) = input.vars.keys().find(|name| !formula.vars.contains_key(*name)) {
+        let known = formula.vars.keys().cloned().collect();
+        return Err(CookError::UnknownGiven { name: name.clone(), known });
+    }
+    let mut vars = BTreeMap::new();
+    for (name, variable) in &formula.vars {
+        let value = input.vars.get(name).or(variable.default.as_ref());
+        let value = value.ok_or_else(|| CookError::Missing(name.clone()))?;
+        vars.insert(name.clone(), value.clone());
+    }
+    Ok(vars)
+}
+
+fn environment(
+    input: &CookInput<'_>,
+    vars: &BTreeMap<String, String>,
+) -> Result<Vec<(String, String)>, CookError> {
+    let mut env = Vec::new();
+    for (name, what, value) in [
+        ("YM_BEAD", "the bead's id", input.bead),
+        ("YM_RIG", "the rig's name", input.rig),
+        ("YM_TITLE", "the title", input.title),
+        ("YM_DESCRIPTION", "the description", input.description),
+        ("YM_LABELS", "a label", &input.labels.join(",")),
+        ("YM_ARGS", "the text of --args", input.args),
+    ] {
+        no_nul(what, value)?;
+        env.push((name.to_owned(), cut(value)));
+    }
+    for (name, value) in vars {
+        let what = format!("the value of '{name}'");
+        no_nul(&what, value)?;
+        // A value may be a command: half of it is worse than none.
+        not_too_long(&what, value)?;
+        env.push((variable_name(name), value.clone()));
+    }
+    Ok(env)
+}
+
+fn cut(value: &str) -> String {
+    if value.len() <= MAX_TEXT {
+        return value.to_owned();
+    }
+    format!("{}{CUT}", &value[..value.floor_char_boundary(MAX_TEXT)])
+}
+
+fn no_nul(what: &str, value: &str) -> Result<(), CookError> {
+    if value.contains('\0') { Err(CookError::Nul(what.to_owned())) } else { Ok(()) }
+}
+
+fn not_too_long(what: &str, value: &str) -> Result<(), CookError> {
+    if value.len() > MAX_ARGUMENT { Err(CookError::TooLong(what.to_owned())) } else { Ok(()) }
+}
+
+/// The task as an agent reads it.
+fn prompt(input: &CookInput<'_>) -> String {
+    let head = format!("{} ({})", input.title.trim(), input.bead);
+    let parts = [head.trim(), input.description.trim(), input.args.trim()];
+    let mut text = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n");
+    text.push('\n');
+    text
+}
+
+struct Kitchen<'a> {
+    input: &'a CookInput<'a>,
+    prompt: String,
+    vars: &'a BTreeMap<String, String>,
+}
+
+impl Kitchen<'_> {
+    fn step(&self, step: &FormulaStep) -> Result<StepSpec, CookError> {
+        let argv = match &step.program {
+            Program::Argv(templates) => self.argv(&step.id, templates)?,
+            Program::Shell(script) => {
+                self.no_template(&step.id, script)?;
+                vec!["sh".to_owned(), "-c".to_owned(), script.clone()]
+            }
+        };
+        for argument in &argv {
+            let what = format!("an argument of step '{}'", step.id);
+            no_nul(&what, argument)?;
+            not_too_long(&what, argument)?;
+        }
+        let stdin = step.stdin.as_ref().map(|template| self.fill(&step.id, template)).transpose()?;
+        Ok(StepSpec { id: step.id.clone(), argv, stdin, timeout: step.timeout })
+    }
+
+    fn argv(&self, step: &str, templates: &[String]) -> Result<Vec<String>, CookError> {
+        let mut argv = Vec::new();
+        for template in templates {
+            if template == AGENT {
+                let agent = self.input.agent_command.filter(|agent| !agent.is_empty());
+                argv.extend_from_slice(agent.ok_or(CookError::NoAgent)?);
+            } else {
+                argv.push(self.fill(step, template)?);
+            }
+        }
+        Ok(argv)
+    }
+
+    /// Replaces each `{{name}}`, once, from left to right. Other braces are left as they are.
+    fn fill(&self, step: &str, template: &str) -> Result<String, CookError> {
+        if template.contains(AGENT) {
+            return Err(CookError::AgentInside(step.to_owned()));
+        }
+        let mut out = String::with_capacity(template.len());
+        let mut rest = template;
+        while let Some((before, name, after)) = next_name(rest) {
+            out.push_str(before);
+            let value = self.value(name).ok_or_else(|| CookError::UnknownInTemplate {
+                step: step.to_owned(),
+                name: name.to_owned(),
+                known: self.known(),
+            })?;
+            out.push_str(value);
+            rest = after;
+        }
+        out.push_str(rest);
+        Ok(out)
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        Some(match name {
+            "args" => self.input.args,
+            "bead" => self.input.bead,
+            "description" => self.input.description,
+            "prompt" => &self.prompt,
+            "rig" => self.input.rig,
+            "title" => self.input.title,
+            other => self.vars.get(other)?,
+        })
+    }
+
+    fn known(&self) -> Vec<String> {
+        let built_in =
+            BUILT_IN_VARIABLES.iter().filter(|name| **name != "agent").map(|name| (*name).to_owned());
+        let mut known: Vec<String> = built_in.chain(self.vars.keys().cloned()).collect();
+        known.sort();
+        known
+    }
+
+    /// A template in a script would stay as it is and surprise: say what to write instead.
+    fn no_template(&self, step: &str, script: &str) -> Result<(), CookError> {
+        let mut rest = script;
+        while let Some((_, name, after)) = next_name(rest) {
+            if self.value(name).is_some() {
+                let variable = if self.vars.contains_key(name) {
+                    variable_name(name)
+                } else {
+                    format!("YM_{}", name.to_ascii_uppercase())
+                };
+                return Err(CookError::TemplateInShell {
+                    step: step.to_owned(),
+                    name: name.to_owned(),
+                    variable,
+                });
+            }
+            rest = after;
+        }
+        Ok(())
+    }
+}
+
+/// Splits at the first `{{name}}`: what stands before it, the name, what follows.
+fn next_name(text: &str) -> Option<(&str, &str, &str)> {
+    let mut from = 0;
+    while let Some(open) = text[from..].find("{{").map(|at| at + from) {
+        let inside = &text[open + 2..];
+        if let Some(close) = inside.find("}}") {
+            let name = inside[..close].trim();
+            if is_variable_name(name) {
+                return Some((&text[..open], name, &inside[close + 2..]));
+            }
+        }
+        from = open + 1;
+    }
+    None
+}
+
+#[cfg(test)]
+#[path = "cook_tests.rs"]
+mod tests;

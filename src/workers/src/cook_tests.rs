@@ -1,0 +1,135 @@
+//! Cooking, seen from outside.
+
+use std::collections::BTreeMap;
+
+use yard_engine::FormulaName;
+
+use super::*;
+
+struct Case {
+    vars: BTreeMap<String, String>,
+    agent: Option<Vec<String>>,
+    title: String,
+    description: String,
+    workspace: bool,
+}
+
+fn case() -> Case {
+    Case {
+        vars: BTreeMap::new(),
+        agent: None,
+        title: "Mend the fence".into(),
+        description: "It leans.".into(),
+        workspace: false,
+    }
+}
+
+impl Case {
+    fn var(mut self, name: &str, value: &str) -> Self {
+        self.vars.insert(name.into(), value.into());
+        self
+    }
+
+    fn cook(&self, formula: &str) -> Result<Cooked, CookError> {
+        let name = FormulaName::parse("test").expect("a name");
+        let formula = Formula::parse(&name, formula).expect("a formula");
+        let input = CookInput {
+            vars: &self.vars,
+            bead: "gt-abc",
+            title: &self.title,
+            description: &self.description,
+            labels: &["a".into(), "b".into()],
+            rig: "yard",
+            args: "be quick",
+            agent_command: self.agent.as_deref(),
+            workspace: self.workspace,
+        };
+        cook(&formula, &input)
+    }
+}
+
+fn value<'a>(cooked: &'a Cooked, name: &str) -> &'a str {
+    cooked.env.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value)
+}
+
+#[test]
+fn values_are_filled_in_once() {
+    let formula = "[vars.x]\n[[steps]]\nargv=['p', '{{x}}-{{ bead }}', '{{.Names}}', 'a{{b']\n";
+    let cooked = case().var("x", "{{title}} $(rm -rf /)").cook(formula).expect("cooked");
+    assert_eq!(cooked.steps[0].argv, ["p", "{{title}} $(rm -rf /)-gt-abc", "{{.Names}}", "a{{b"]);
+    assert_eq!(value(&cooked, "YM_VAR_X"), "{{title}} $(rm -rf /)");
+    assert_eq!(value(&cooked, "YM_TITLE"), "Mend the fence");
+    assert_eq!(value(&cooked, "YM_LABELS"), "a,b");
+    assert_eq!(value(&cooked, "YM_ARGS"), "be quick");
+    assert_eq!(cooked.unavailable_codes, [69]);
+}
+
+#[test]
+fn the_prompt_holds_title_description_and_args() {
+    let cooked = case().cook("[[steps]]\nargv=['p']\nstdin='{{prompt}}'\n").expect("cooked");
+    assert_eq!(cooked.steps[0].stdin.as_deref(), Some("Mend the fence (gt-abc)\n\nIt leans.\n\nbe quick\n"));
+}
+
+#[test]
+fn the_agent_becomes_several_arguments() {
+    let formula = "[[steps]]\nargv=['nice', '{{agent...}}', '--', '{{bead}}']\n";
+    let error = case().cook(formula).expect_err("no agent").to_string();
+    assert!(error.contains("ym config set worker.agent '[\"claude\",\"-p\"]'"), "{error}");
+    let mut with = case();
+    with.agent = Some(vec!["claude".into(), "-p".into(), "{{title}}".into()]);
+    let cooked = with.cook(formula).expect("cooked");
+    assert_eq!(cooked.steps[0].argv, ["nice", "claude", "-p", "{{title}}", "--", "gt-abc"]);
+    let inside = with.cook("[[steps]]\nargv=['x={{agent...}}']\n");
+    assert_eq!(inside, Err(CookError::AgentInside("step-1".into())));
+}
+
+#[test]
+fn unknown_and_missing_variables_are_named() {
+    let formula = "[vars.model]\n[[steps]]\nid='work'\nargv=['p', '{{modle}}']\n";
+    assert_eq!(case().cook(formula), Err(CookError::Missing("model".into())));
+    let error = case().var("model", "m").cook(formula).expect_err("a typo").to_string();
+    assert!(error.contains("'modle'") && error.contains("model, prompt"), "{error}");
+    let error = case().var("model", "m").var("other", "x").cook(formula).expect_err("unknown").to_string();
+    assert!(error.contains("'other'") && error.contains("it has model"), "{error}");
+}
+
+#[test]
+fn a_shell_gets_values_only_from_its_environment() {
+    let cooked = case()
+        .var("n", "'; touch /tmp/x; '")
+        .cook("[vars.n]\n[[steps]]\nshell='echo \"$YM_VAR_N\" {{.X}}'\n")
+        .expect("cooked");
+    assert_eq!(cooked.steps[0].argv, ["sh", "-c", "echo \"$YM_VAR_N\" {{.X}}"]);
+    let error = case().cook("[[steps]]\nshell='echo {{title}}'\n").expect_err("a template").to_string();
+    assert!(error.contains("\"$YM_TITLE\" instead of {{title}}"), "{error}");
+}
+
+#[test]
+fn what_no_program_can_be_given_is_refused() {
+    let formula = "[vars.x]\ndefault=''\n[[steps]]\nargv=['p','{{description}}']\n";
+    assert!(matches!(case().var("x", "a\0b").cook(formula), Err(CookError::Nul(_))));
+    assert!(matches!(case().var("x", &"y".repeat(200_000)).cook(formula), Err(CookError::TooLong(_))));
+    let mut long = case();
+    long.description = "ä".repeat(100_000);
+    let error = long.cook(formula).expect_err("too long").to_string();
+    assert!(error.contains("stdin"), "{error}");
+    let cooked = long.cook("[[steps]]\nargv=['p']\nstdin='{{description}}'\n").expect("cooked");
+    assert_eq!(cooked.steps[0].stdin.as_ref().map(String::len), Some(200_000));
+    assert!(value(&cooked, "YM_DESCRIPTION").ends_with(CUT));
+    long.title = "a\0b".into();
+    assert!(matches!(long.cook("[[steps]]\nargv=['p']\n"), Err(CookError::Nul(_))));
+}
+
+#[test]
+fn what_closes_a_bead_depends_on_where_it_lives() {
+    let plain = "[[steps]]\nargv=['p']\n";
+    let mut case = case();
+    assert_eq!(case.cook(plain).expect("cooked").completion, Completion::Exit);
+    case.workspace = true;
+    assert_eq!(case.cook(plain).expect("cooked").completion, Completion::Close);
+    let exit = format!("completion='exit'\n{plain}");
+    assert_eq!(case.cook(&exit), Err(CookError::ExitInWorkspace));
+    let worktree = format!("isolation='worktree'\n{plain}");
+    let error = case.cook(&worktree).expect_err("not yet").to_string();
+    assert!(error.contains("not supported yet"), "{error}");
+}

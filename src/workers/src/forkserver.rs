@@ -1,0 +1,50 @@
+//! The fork server: a small process with one thread that makes shims, so that the daemon never forks.
+//!
+//! It owns nothing: losing it loses nothing. Each request is a descriptor, the new shim's connection to the pool;
+//! there is no answer. If no shim can be made, the connection says so and ends.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+
+use crate::wire::{self, FromShim};
+use crate::{shim, sys};
+
+/// The whole life of `ym __forkserver`: reads its control socket from standard input until that ends. Call it before
+/// any thread is started.
+pub fn forkserver_main() -> ExitCode {
+    match serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn serve() -> io::Result<()> {
+    sys::close_from(3);
+    let control = sys::adopt_control_socket()?;
+    sys::set_process_name(c"ym-forkserver");
+    sys::ignore_terminal_and_children();
+    // Started by a shell's job control it may lead a session already.
+    let _ = nix::unistd::setsid();
+    // Keep no directory busy.
+    let _ = std::env::set_current_dir("/");
+    while let Some(connection) = sys::receive_descriptor(&control)? {
+        let connection = UnixStream::from(connection);
+        match sys::fork() {
+            Ok(sys::Forked::Child) => {
+                drop(control);
+                let _ = nix::unistd::setsid();
+                sys::exit_now(shim::serve(connection));
+            }
+            Ok(sys::Forked::Parent) => {}
+            Err(e) => {
+                let mut frame = Vec::new();
+                let why = format!("cannot make another process: {e}");
+                wire::encode(&FromShim::NoShim { why }, &mut frame)?;
+                // If even this cannot be sent, the end of the connection says enough.
+                let _ = sys::transmit(&connection, &frame);
+            }
+        }
+    }
+    Ok(())
+}

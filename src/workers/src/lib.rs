@@ -1,0 +1,36 @@
+//! Where beads run.
+//!
+//! Promises: an order handed to [`LocalPool`] starts at most once; nothing is reported lost before every
+//! process it left behind is gone; a dispatch that ran leaves an exit record even when the daemon is dead. The
+//! proof of life is the lock on a dispatch's claim file, never a process id. The second half turns a formula and a
+//! bead into the steps of such an order.
+//!
+//! Must not: decide what runs (the engine does), touch the journal, or be async. `unsafe` lives in `sys` alone.
+
+#![deny(unsafe_code)]
+
+mod claim;
+mod cook;
+mod forkserver;
+mod formula;
+mod log;
+mod pool;
+mod record;
+mod report;
+mod shim;
+mod socket;
+mod spec;
+mod sweep;
+#[expect(unsafe_code, reason = "the system calls nobody wraps")]
+mod sys;
+mod wire;
+
+pub use cook::{CookError, CookInput, Cooked, cook};
+pub use forkserver::forkserver_main;
+pub use formula::{Completion, Formula, FormulaError, FormulaStep, Isolation, Program, Variable};
+pub use pool::{Helper, LocalPool};
+pub use record::{ExitCause, ExitRecord};
+pub use report::{Recovered, WorkerReport};
+pub use shim::shim_main;
+pub use socket::{SocketAddress, socket_address};
+pub use spec::{RunSpec, StartOrder, StepSpec};

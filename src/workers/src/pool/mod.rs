@@ -1,0 +1,258 @@
+//! The local executor: hands orders to pooled shims and tells the daemon what became of them.
+//!
+//! Promises: an order starts at most once; each order handed over gets a final report, from this pool or by
+//! [`LocalPool::recover`] of a later one; nothing is called lost before a sweep found nothing of it alive.
+//! [`LocalPool::start`] does not wait: it makes a file and writes to a socket.
+
+mod recover;
+mod server;
+mod settle;
+mod table;
+mod thread;
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use yard_engine::{DispatchId, Millis};
+
+use crate::claim;
+use crate::record::Line;
+use crate::report::WorkerReport;
+use crate::shim::REPORTS;
+use crate::socket::socket_address;
+use crate::spec::{RunSpec, StartOrder};
+use crate::sys::{self, now};
+use crate::wire::{self, Inbox, SpecSource, ToShim};
+use server::ForkServer;
+pub use server::Helper;
+use table::{Live, Patience, Shim, Watched};
+use thread::{LISTENER, Shared, WAKE};
+
+/// What a shim may need beyond the grace of a stop request before it counts as hanging.
+const SHIM_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Where beads run on this machine. Dropping it leaves busy shims at work and lets idle ones go.
+pub struct LocalPool {
+    shared: Arc<Shared>,
+    helper: Helper,
+    server: Option<ForkServer>,
+    thread: Option<JoinHandle<()>>,
+    wake: UnixStream,
+    frame: Vec<u8>,
+}
+
+impl LocalPool {
+    /// Opens the pool of a town, making its directory if need be. Listens on `reports.sock` at once, so that no shim's last word is missed by a
+    /// `recover` that follows; the fork server is started when first needed. `report` is called from the pool's own
+    /// threads and should only pass the report on.
+    pub fn open(run_dir: &Path, report: Box<dyn Fn(WorkerReport) + Send + Sync>) -> io::Result<Self> {
+        Self::open_with_helper(run_dir, Helper::default(), report)
+    }
+
+    /// As `open`, with another program as the fork server.
+    pub fn open_with_helper(
+        run_dir: &Path,
+        helper: Helper,
+        report: Box<dyn Fn(WorkerReport) + Send + Sync>,
+    ) -> io::Result<Self> {
+        let run_dir = std::path::absolute(run_dir)?;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&run_dir)?;
+        let listener = socket_address(&run_dir, REPORTS)?.listen()?;
+        listener.set_nonblocking(true)?;
+        let shared = Arc::new(Shared::new(run_dir, report)?);
+        let (wake, woken) = UnixStream::pair()?;
+        shared.poller.add(listener.as_fd(), LISTENER)?;
+        shared.poller.add(woken.as_fd(), WAKE)?;
+        let theirs = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("ym-reports".to_owned()).spawn(move || {
+            thread::run(&theirs, &listener, &woken);
+        })?;
+        Ok(Self { shared, helper, server: None, thread: Some(thread), wake, frame: Vec::new() })
+    }
+
+    /// Starts a dispatch whose start is durable. An error means that it was not handed over, and that its claim is
+    /// revoked or gone: it will never start. Only `AlreadyExists` says that this dispatch was started before: `probe`
+    /// tells what became of it.
+    pub fn start(&mut self, order: StartOrder) -> io::Result<()> {
+        let StartOrder { dispatch, mut spec } = order;
+        spec.log = std::path::absolute(&spec.log)?;
+        spec.cwd = std::path::absolute(&spec.cwd)?;
+        let path = self.shared.claim(&dispatch);
+        claim::create(&path)
+            .map_err(|e| io::Error::new(e.kind(), format!("the claim of {dispatch} cannot be made: {e}")))?;
+        let handed = self.encode(&dispatch, &path, spec).and_then(|()| self.hand_over(&dispatch));
+        if handed.is_err() {
+            // Nobody got the whole order, so nobody can hold the lock; removing the file is a revocation as well.
+            if settle::examine(&path, "it was not handed over").is_err() {
+                std::fs::remove_file(&path)?;
+            }
+            let _ = std::fs::remove_file(spec_path(&path));
+        }
+        handed
+    }
+
+    /// Puts the order into `self.frame`; a large one goes into a file beside the claim.
+    fn encode(&mut self, dispatch: &DispatchId, path: &Path, spec: RunSpec) -> io::Result<()> {
+        let message = |spec| ToShim::Start {
+            dispatch: dispatch.clone(),
+            claim: path.to_path_buf(),
+            spec: Box::new(spec),
+        };
+        let start = message(SpecSource::Inline(spec));
+        self.frame.clear();
+        wire::encode(&start, &mut self.frame)?;
+        if self.frame.len() <= wire::INLINE_LIMIT {
+            return Ok(());
+        }
+        let ToShim::Start { spec, .. } = start else {
+            return Ok(());
+        };
+        let SpecSource::Inline(spec) = *spec else {
+            return Ok(());
+        };
+        let file = spec_path(path);
+        write_private(&file, &serde_json::to_vec(&spec)?)?;
+        self.frame.clear();
+        wire::encode(&message(SpecSource::File(file)), &mut self.frame)
+    }
+
+    /// Sends `self.frame` to an idle shim, or to one that is yet to be made.
+    fn hand_over(&mut self, dispatch: &DispatchId) -> io::Result<()> {
+        let mut table = self.shared.table();
+        while let Some(token) = table.idle.pop() {
+            let Some(Watched::Shim(shim)) = table.watched.get_mut(&token) else {
+                continue;
+            };
+            if sys::transmit(&shim.socket, &self.frame).is_ok_and(|n| n == self.frame.len()) {
+                shim.dispatch = Some(dispatch.clone());
+                table.live.insert(dispatch.clone(), Live { shim: Some(token), running: None });
+                return Ok(());
+            }
+            // It is gone, or got half a frame, which it will never act upon.
+            if let Some(Watched::Shim(shim)) = table.watched.remove(&token) {
+                self.shared.poller.remove(shim.socket.as_fd());
+            }
+        }
+        drop(table);
+        let socket = self.new_shim()?;
+        let mut table = self.shared.table();
+        let token = table.token();
+        self.shared.poller.add(socket.as_fd(), token)?;
+        // The last thing that can fail: after it the order is on its way.
+        if sys::transmit(&socket, &self.frame)? != self.frame.len() {
+            return Err(io::Error::new(io::ErrorKind::WriteZero, "the order was cut off"));
+        }
+        let shim =
+            Shim { socket, inbox: Inbox::default(), dispatch: Some(dispatch.clone()), last_words: None };
+        table.watched.insert(token, Watched::Shim(shim));
+        table.live.insert(dispatch.clone(), Live { shim: Some(token), running: None });
+        Ok(())
+    }
+
+    /// Asks the fork server for a shim, starting the server if there is none. The connection works at once, because
+    /// what is sent waits for the shim.
+    fn new_shim(&mut self) -> io::Result<UnixStream> {
+        for fresh in [false, true] {
+            if fresh || self.server.is_none() {
+                self.server = None;
+                let server = ForkServer::start(&self.helper)?;
+                self.shared.table().server = server.pid();
+                self.server = Some(server);
+            }
+            let (ours, theirs) = UnixStream::pair()?;
+            match self.server.as_ref().map(|server| server.request(theirs.as_fd())) {
+                Some(Ok(())) => return Ok(ours),
+                Some(Err(e)) if fresh => return Err(e),
+                // It died since it was last asked.
+                Some(Err(_)) | None => {}
+            }
+        }
+        Err(io::Error::other("the fork server cannot be reached"))
+    }
+
+    /// Asks a dispatch to stop: SIGTERM to its tree, SIGKILL after `grace`. The end is reported as usual. A shim
+    /// that does not obey is killed itself soon after the grace.
+    pub fn request_stop(&mut self, dispatch: &DispatchId, grace: Millis, reason: &str) -> io::Result<()> {
+        let path = self.shared.claim(dispatch);
+        let line = Line::Stop { grace_ms: grace, reason: reason.to_owned(), at: now() };
+        claim::leave_word(&path, &line)?;
+        let message = ToShim::Stop { dispatch: dispatch.clone(), grace, reason: reason.to_owned() };
+        self.frame.clear();
+        wire::encode(&message, &mut self.frame)?;
+        let mut table = self.shared.table();
+        let until = Instant::now() + grace.duration() + SHIM_PATIENCE;
+        table.patience.retain(|p| p.dispatch != *dispatch);
+        table.patience.push(Patience { until, dispatch: dispatch.clone() });
+        let told =
+            table.shim_of(dispatch).is_some_and(|shim| sys::transmit(&shim.socket, &self.frame).is_ok());
+        drop(table);
+        // The report thread must learn of the new deadline.
+        self.rouse();
+        if !told && !thread::signal_shim(&path, Signal::SIGUSR1)? {
+            self.shared.settle(dispatch.clone(), reason.to_owned());
+        }
+        Ok(())
+    }
+
+    fn rouse(&self) {
+        let _ = sys::transmit(&self.wake, b"x");
+    }
+
+    /// The steps a dispatch has finished, from its claim: where a successor may resume. Empty once it is forgotten.
+    pub fn finished_steps(&self, dispatch: &DispatchId) -> io::Result<Vec<String>> {
+        let story = claim::peek(&self.shared.claim(dispatch))?;
+        Ok(story.map(|story| story.steps).unwrap_or_default())
+    }
+
+    /// Removes the claim of a dispatch whose end is durable in the journal.
+    pub fn forget(&mut self, dispatch: &DispatchId) {
+        let path = self.shared.claim(dispatch);
+        // A file that stays is only clutter.
+        let _ = std::fs::remove_file(&path);
+        let _ = std::fs::remove_file(spec_path(&path));
+    }
+}
+
+impl Drop for LocalPool {
+    fn drop(&mut self) {
+        self.shared.closing.store(true, Ordering::Release);
+        self.rouse();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        let mut table = self.shared.table();
+        table.watched.clear();
+        table.idle.clear();
+    }
+}
+
+/// Where a large order waits for its shim.
+fn spec_path(claim: &Path) -> PathBuf {
+    claim.with_extension("spec")
+}
+
+fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    use std::io::Write as _;
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(path)?.write_all(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_can_move_to_the_thread_that_uses_it() {
+        fn sendable<T: Send>() {}
+        sendable::<LocalPool>();
+    }
+}

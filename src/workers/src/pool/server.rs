@@ -1,0 +1,78 @@
+//! The pool's side of the fork server: started when first needed, replaced when it died.
+
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use crate::sys;
+
+/// How to start the fork server: a program that calls [`crate::forkserver_main`] when it gets these arguments.
+#[derive(Debug, Clone)]
+pub struct Helper {
+    /// The program.
+    pub exe: PathBuf,
+    /// Its arguments.
+    pub args: Vec<String>,
+}
+
+impl Default for Helper {
+    /// This very program with `__forkserver`, even if its file has been replaced since it was started.
+    fn default() -> Self {
+        let running = PathBuf::from("/proc/self/exe");
+        let exe = if running.exists() {
+            running
+        } else {
+            std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ym"))
+        };
+        Self { exe, args: vec!["__forkserver".to_owned()] }
+    }
+}
+
+/// A running fork server. Dropping it makes it leave; its shims are not touched.
+#[derive(Debug)]
+pub(super) struct ForkServer {
+    control: Option<UnixStream>,
+    child: Option<Child>,
+}
+
+impl ForkServer {
+    pub(super) fn start(helper: &Helper) -> io::Result<Self> {
+        let (control, theirs) = UnixStream::pair()?;
+        // No `pre_exec`: this way the standard library uses posix_spawn, which does not copy a large daemon.
+        let child = Command::new(&helper.exe)
+            .arg0("ym")
+            .args(&helper.args)
+            // A daemon may have been started from inside a dispatch; its workers are not part of that one.
+            .env_remove("YM_DISPATCH")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|e| io::Error::new(e.kind(), format!("the fork server cannot be started: {e}")))?;
+        Ok(Self { control: Some(control), child: Some(child) })
+    }
+
+    /// Asks for a shim at the other end of `connection`. Does not wait for it.
+    pub(super) fn request(&self, connection: BorrowedFd<'_>) -> io::Result<()> {
+        let control = self.control.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        sys::send_descriptor(&control.as_fd(), connection)
+    }
+
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+}
+
+impl Drop for ForkServer {
+    fn drop(&mut self) {
+        self.control = None;
+        if let Some(mut child) = self.child.take() {
+            // It leaves by itself; somebody must take it away, and nobody should wait for it here.
+            let waiting = std::thread::Builder::new().name("ym-reap".to_owned());
+            let _ = waiting.spawn(move || child.wait());
+        }
+    }
+}

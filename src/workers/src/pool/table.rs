@@ -1,0 +1,86 @@
+//! Who works on what: the connections and dispatches of a pool, shared by the daemon's loop and the report thread.
+
+use std::collections::{HashMap, HashSet};
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+
+use yard_engine::{DispatchId, Timestamp};
+
+use crate::sys;
+use crate::wire::Inbox;
+
+/// Idle shims beyond this number are let go.
+pub(super) const MAX_IDLE: usize = 64;
+
+/// A shim made for this pool.
+pub(super) struct Shim {
+    pub socket: UnixStream,
+    pub inbox: Inbox,
+    /// What it works on.
+    pub dispatch: Option<DispatchId>,
+    /// What it said before its connection ended.
+    pub last_words: Option<String>,
+}
+
+/// Something the report thread watches.
+pub(super) enum Watched {
+    Shim(Shim),
+    /// A shim of a former daemon that tells us something.
+    Visitor(UnixStream, Inbox),
+    /// A shim of a former daemon that still works.
+    Adopted(DispatchId, sys::Handle),
+}
+
+/// A dispatch that has no final report yet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Live {
+    /// Its shim's connection, if it is ours; none once that has ended.
+    pub shim: Option<u64>,
+    /// Its first program.
+    pub running: Option<(u32, Timestamp)>,
+}
+
+/// A stop request whose shim is killed if it does not obey in time.
+pub(super) struct Patience {
+    pub until: Instant,
+    pub dispatch: DispatchId,
+}
+
+/// The pool's books.
+#[derive(Default)]
+pub(super) struct Table {
+    next: u64,
+    pub watched: HashMap<u64, Watched>,
+    pub idle: Vec<u64>,
+    pub live: HashMap<DispatchId, Live>,
+    /// Dispatches of dead shims whose remains are being ended.
+    pub burying: HashSet<DispatchId>,
+    pub patience: Vec<Patience>,
+    /// The fork server, which a sweep must not mistake for a worker.
+    pub server: Option<u32>,
+}
+
+/// Tokens below this belong to the pool itself.
+const FIRST_TOKEN: u64 = 16;
+
+impl Table {
+    /// A token that was never used before, so that late news of a closed connection reach nobody.
+    pub(super) fn token(&mut self) -> u64 {
+        self.next += 1;
+        FIRST_TOKEN + self.next
+    }
+
+    /// The connection of the shim that works on a dispatch.
+    pub(super) fn shim_of(&mut self, dispatch: &DispatchId) -> Option<&mut Shim> {
+        let token = self.live.get(dispatch)?.shim?;
+        match self.watched.get_mut(&token)? {
+            Watched::Shim(shim) => Some(shim),
+            Watched::Visitor(..) | Watched::Adopted(..) => None,
+        }
+    }
+
+    /// Processes that carry a dispatch's marks by accident: a daemon that was started from inside a dispatch.
+    pub(super) fn spared(&self) -> Vec<u32> {
+        self.server.into_iter().chain([std::process::id()]).collect()
+    }
+}

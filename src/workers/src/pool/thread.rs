@@ -1,0 +1,349 @@
+//! The report thread: hears every shim and passes on what they say, as fast as it can.
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use yard_engine::DispatchId;
+
+use super::settle::{self, Finding};
+use super::table::{Live, MAX_IDLE, Shim, Table, Watched};
+use crate::claim;
+use crate::report::WorkerReport;
+use crate::sys;
+use crate::wire::{Filled, FromShim, Inbox};
+
+pub(super) const LISTENER: u64 = 0;
+pub(super) const WAKE: u64 = 1;
+
+/// What the daemon's loop and the report thread share.
+pub(super) struct Shared {
+    pub run_dir: PathBuf,
+    pub poller: sys::Poller,
+    pub report: Box<dyn Fn(WorkerReport) + Send + Sync>,
+    pub closing: AtomicBool,
+    table: Mutex<Table>,
+}
+
+impl Shared {
+    pub(super) fn new(run_dir: PathBuf, report: Box<dyn Fn(WorkerReport) + Send + Sync>) -> io::Result<Self> {
+        Ok(Self {
+            run_dir,
+            poller: sys::Poller::new()?,
+            report,
+            closing: AtomicBool::new(false),
+            table: Mutex::default(),
+        })
+    }
+
+    /// The books. A panic elsewhere leaves them usable: every change is made in one piece.
+    pub(super) fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn claim(&self, dispatch: &DispatchId) -> PathBuf {
+        claim::path(&self.run_dir, dispatch)
+    }
+
+    /// As `settle`, unless the end of the dispatch has been reported already.
+    fn settle_live(self: &Arc<Self>, dispatch: DispatchId, why: String) {
+        if self.table().live.contains_key(&dispatch) {
+            self.settle(dispatch, why);
+        }
+    }
+
+    /// Reports the end of a dispatch whose shim is gone: at once if the claim answers, else from a thread.
+    pub(super) fn settle(self: &Arc<Self>, dispatch: DispatchId, why: String) {
+        let path = self.claim(&dispatch);
+        let report = match settle::examine(&path, &why) {
+            Ok(Finding::Ended(exit)) => WorkerReport::Ended { dispatch, exit },
+            Ok(Finding::StartFailed(error)) => WorkerReport::StartFailed { dispatch, error },
+            Ok(Finding::Revoked) => WorkerReport::NeverRan { dispatch, why },
+            Ok(Finding::Absent) => {
+                self.close_books(&dispatch);
+                return;
+            }
+            Ok(Finding::Alive(_) | Finding::Died(_)) | Err(_) => return self.bury(dispatch, why),
+        };
+        self.close_books(report.dispatch());
+        (self.report)(report);
+    }
+
+    /// Follows a dead shim's dispatch in a thread of its own, because its processes may take their time.
+    fn bury(self: &Arc<Self>, dispatch: DispatchId, why: String) {
+        let spare = {
+            let mut table = self.table();
+            if !table.burying.insert(dispatch.clone()) {
+                return;
+            }
+            table.spared()
+        };
+        let shared = Arc::clone(self);
+        let buried = dispatch.clone();
+        let undertaker = move || {
+            let report = settle::bury(buried.clone(), &shared.claim(&buried), &why, &spare);
+            shared.close_books(&buried);
+            if let Some(report) = report {
+                (shared.report)(report);
+            }
+        };
+        let thread = std::thread::Builder::new().name("ym-bury".to_owned()).spawn(undertaker);
+        if thread.is_err() {
+            // The safety scan will find it: no connection holds it any more.
+            self.table().burying.remove(&dispatch);
+        }
+    }
+
+    /// The end of a dispatch is known.
+    pub(super) fn close_books(&self, dispatch: &DispatchId) {
+        let mut table = self.table();
+        table.live.remove(dispatch);
+        table.burying.remove(dispatch);
+        table.patience.retain(|p| p.dispatch != *dispatch);
+    }
+}
+
+/// What to do after the books are closed again.
+enum Task {
+    Report(WorkerReport),
+    /// One of ours is over in some way.
+    Settle(DispatchId, String),
+    /// A shim of somebody else says that one is over.
+    Hint(DispatchId, String),
+}
+
+/// Runs until the pool is closed.
+pub(super) fn run(shared: &Arc<Shared>, listener: &UnixListener, woken: &UnixStream) {
+    let mut ready = Vec::new();
+    let mut tasks = Vec::new();
+    while !shared.closing.load(Ordering::Acquire) {
+        let timeout = lose_patience(shared);
+        if shared.poller.wait(timeout, &mut ready).is_err() {
+            // Nothing sensible can make it fail; do not spin if it does.
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        for &token in &ready {
+            match token {
+                LISTENER => greet(shared, listener),
+                WAKE => {
+                    let _ = sys::receive(woken, &mut [0; 64]);
+                }
+                _ => attend(shared, token, &mut tasks),
+            }
+        }
+        for task in tasks.drain(..) {
+            match task {
+                Task::Report(report) => (shared.report)(report),
+                Task::Settle(dispatch, why) => shared.settle_live(dispatch, why),
+                Task::Hint(dispatch, why) => shared.settle(dispatch, why),
+            }
+        }
+    }
+}
+
+/// Accepts a shim of a former daemon.
+fn greet(shared: &Shared, listener: &UnixListener) {
+    while let Ok((socket, _)) = listener.accept() {
+        let mut table = shared.table();
+        let token = table.token();
+        if shared.poller.add(socket.as_fd(), token).is_ok() {
+            table.watched.insert(token, Watched::Visitor(socket, Inbox::default()));
+        }
+    }
+}
+
+/// Reads what a connection has to say.
+fn attend(shared: &Shared, token: u64, tasks: &mut Vec<Task>) {
+    let mut table = shared.table();
+    let ended = match table.watched.get_mut(&token) {
+        None => return,
+        Some(Watched::Shim(_)) => attend_shim(shared, &mut table, token, tasks),
+        Some(Watched::Visitor(socket, inbox)) => {
+            let ended = read(socket, inbox);
+            let mut heard = Vec::new();
+            while let Ok(Some(message)) = inbox.next() {
+                heard.push(message);
+            }
+            for message in heard {
+                hear_visitor(&mut table, message, tasks);
+            }
+            ended
+        }
+        Some(Watched::Adopted(dispatch, _)) => {
+            let dispatch = dispatch.clone();
+            tasks.push(Task::Settle(dispatch, "its shim is gone".to_owned()));
+            true
+        }
+    };
+    if ended {
+        match table.watched.remove(&token) {
+            Some(Watched::Shim(Shim { socket, .. }) | Watched::Visitor(socket, _)) => {
+                shared.poller.remove(socket.as_fd());
+            }
+            Some(Watched::Adopted(_, handle)) => {
+                if let Some(fd) = handle.fd() {
+                    shared.poller.remove(fd);
+                }
+            }
+            None => {}
+        }
+    }
+}
+
+/// Reads until nothing is left; `true` if the connection has ended.
+fn read(socket: &UnixStream, inbox: &mut Inbox) -> bool {
+    // One read is nearly always all; what is left wakes us again.
+    !matches!(inbox.fill(socket), Ok(Filled::More | Filled::Nothing))
+}
+
+/// Hears one of our own shims; `true` if it is gone.
+fn attend_shim(shared: &Shared, table: &mut Table, token: u64, tasks: &mut Vec<Task>) -> bool {
+    let Some(Watched::Shim(shim)) = table.watched.get_mut(&token) else {
+        return false;
+    };
+    let mut ended = read(&shim.socket, &mut shim.inbox);
+    loop {
+        let Some(Watched::Shim(shim)) = table.watched.get_mut(&token) else {
+            return false;
+        };
+        let message = match shim.inbox.next() {
+            Ok(Some(message)) => message,
+            Ok(None) => break,
+            Err(_) => {
+                ended = true;
+                break;
+            }
+        };
+        match message {
+            FromShim::NoShim { why } => shim.last_words = Some(why),
+            FromShim::Running { dispatch, pid, at } => {
+                if let Some(live) = table.live.get_mut(&dispatch) {
+                    live.running = Some((pid, at));
+                }
+                tasks.push(Task::Report(WorkerReport::Running { dispatch, pid, at }));
+            }
+            FromShim::StepDone { dispatch, step, at } => {
+                tasks.push(Task::Report(WorkerReport::StepDone { dispatch, step, at }));
+            }
+            FromShim::StartFailed { dispatch, error } => {
+                release(shared, table, token, &dispatch);
+                tasks.push(Task::Report(WorkerReport::StartFailed { dispatch, error }));
+            }
+            FromShim::Ended { dispatch, exit } => {
+                release(shared, table, token, &dispatch);
+                tasks.push(Task::Report(WorkerReport::Ended { dispatch, exit }));
+            }
+            FromShim::Refused { dispatch, why } => {
+                let live = table.live.get(&dispatch).copied();
+                release(shared, table, token, &dispatch);
+                if let Some(live) = live {
+                    table.live.insert(dispatch.clone(), Live { shim: None, ..live });
+                    tasks.push(Task::Settle(dispatch, why));
+                }
+            }
+        }
+    }
+    if !ended {
+        return false;
+    }
+    table.idle.retain(|&idle| idle != token);
+    if let Some(Watched::Shim(shim)) = table.watched.get_mut(&token)
+        && let Some(dispatch) = shim.dispatch.take()
+    {
+        let why =
+            shim.last_words.take().unwrap_or_else(|| "its shim died before it started anything".to_owned());
+        if let Some(live) = table.live.get_mut(&dispatch) {
+            live.shim = None;
+        }
+        tasks.push(Task::Settle(dispatch, why));
+    }
+    true
+}
+
+/// A shim has finished a dispatch and waits for the next.
+fn release(shared: &Shared, table: &mut Table, token: u64, dispatch: &DispatchId) {
+    table.live.remove(dispatch);
+    table.patience.retain(|p| p.dispatch != *dispatch);
+    if let Some(Watched::Shim(shim)) = table.watched.get_mut(&token) {
+        shim.dispatch = None;
+    }
+    if table.idle.len() < MAX_IDLE {
+        table.idle.push(token);
+    } else if let Some(Watched::Shim(shim)) = table.watched.remove(&token) {
+        shared.poller.remove(shim.socket.as_fd());
+    }
+}
+
+/// Hears a shim of a former daemon. Its word that something is over is only a hint: the claim decides.
+fn hear_visitor(table: &mut Table, message: FromShim, tasks: &mut Vec<Task>) {
+    match message {
+        FromShim::Running { dispatch, pid, at } => {
+            if let Some(live) = table.live.get_mut(&dispatch) {
+                live.running = Some((pid, at));
+            }
+            tasks.push(Task::Report(WorkerReport::Running { dispatch, pid, at }));
+        }
+        FromShim::StepDone { dispatch, step, at } => {
+            tasks.push(Task::Report(WorkerReport::StepDone { dispatch, step, at }));
+        }
+        FromShim::StartFailed { dispatch, .. } | FromShim::Ended { dispatch, .. } => {
+            tasks.push(Task::Hint(dispatch, "its shim says that it is over".to_owned()));
+        }
+        FromShim::Refused { dispatch, why } => tasks.push(Task::Hint(dispatch, why)),
+        FromShim::NoShim { .. } => {}
+    }
+}
+
+/// Kills the shims that did not obey a stop request in time, and says how long to wait for the next.
+fn lose_patience(shared: &Arc<Shared>) -> Option<u16> {
+    let time = Instant::now();
+    let mut table = shared.table();
+    if table.patience.is_empty() {
+        return None;
+    }
+    let mut due = Vec::new();
+    table.patience.retain(|p| {
+        let over = p.until <= time;
+        if over {
+            due.push(p.dispatch.clone());
+        }
+        !over
+    });
+    let next = table.patience.iter().map(|p| p.until).min();
+    drop(table);
+    for dispatch in due {
+        kill_shim(shared, dispatch);
+    }
+    next.map(|at| {
+        let wait = at.saturating_duration_since(time).as_millis() + 1;
+        wait.min(60_000) as u16
+    })
+}
+
+/// Ends a shim that hangs; its payload dies with it. The rest is found out as for any dead shim.
+fn kill_shim(shared: &Arc<Shared>, dispatch: DispatchId) {
+    let path = shared.claim(&dispatch);
+    let _ = signal_shim(&path, Signal::SIGKILL);
+    shared.settle_live(dispatch, "its shim did not obey a stop request".to_owned());
+}
+
+/// Signals the shim that holds a claim; `false` if none holds it. The lock is tested after the process is pinned, so
+/// that a number that changed hands cannot be hit.
+pub(super) fn signal_shim(path: &std::path::Path, signal: Signal) -> io::Result<bool> {
+    let Some(pid) = claim::peek(path)?.and_then(|story| story.shim) else {
+        return Ok(false);
+    };
+    let Ok(handle) = sys::Handle::open(pid) else {
+        return Ok(false);
+    };
+    if settle::is_held(path)? {
+        handle.signal(signal)?;
+        return Ok(true);
+    }
+    Ok(false)
+}

@@ -1,0 +1,135 @@
+//! The shim: the truth about a worker, wherever it runs.
+//!
+//! It takes a dispatch's claim, runs its steps, enforces its limits even when the daemon is dead, ends everything the
+//! dispatch started, writes the exit record, releases the lock, and only then tells the daemon. A pooled shim then
+//! waits for its next order; it has no children at that moment.
+
+mod link;
+mod program;
+mod run;
+mod watch;
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::ExitCode;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use yard_engine::DispatchId;
+
+use crate::wire::{self, FromShim, SpecSource, ToShim};
+use crate::{claim, sys};
+use link::Link;
+pub(crate) use link::REPORTS;
+use program::Inherited;
+use run::Verdict;
+
+/// The exit code of a standalone shim that may not start its dispatch.
+const REFUSED: u8 = 75;
+
+/// What a shim keeps from one dispatch to the next.
+struct Shim {
+    signals: sys::Signals,
+    spawner: sys::Spawner,
+    /// Where payloads write, and where we read it.
+    output: (OwnedFd, OwnedFd),
+    null: File,
+    inherited: Inherited,
+    link: Link,
+    /// Lines for the claim that wait to be written together.
+    lines: Vec<u8>,
+    /// Frames for the daemon that wait to be sent together.
+    frames: Vec<u8>,
+    buffer: Vec<u8>,
+}
+
+impl Shim {
+    fn new(link: Link, terminal: bool) -> io::Result<Self> {
+        sys::set_process_name(c"ym-shim");
+        sys::become_subreaper()?;
+        Ok(Self {
+            signals: sys::Signals::install(terminal)?,
+            spawner: sys::Spawner::new(),
+            output: sys::output_pipe()?,
+            null: File::open("/dev/null")?,
+            inherited: Inherited::from_process(),
+            link,
+            lines: Vec::new(),
+            frames: Vec::new(),
+            buffer: vec![0; 64 * 1024],
+        })
+    }
+
+    /// Waits for the pool. `false`: it is gone, or we are told to go.
+    fn idle(&mut self) -> bool {
+        let Some(socket) = self.link.socket() else {
+            return false;
+        };
+        let mut fds = [
+            PollFd::new(socket.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.signals.fd(), PollFlags::POLLIN),
+        ];
+        if poll(&mut fds, PollTimeout::NONE).is_err() {
+            return true;
+        }
+        let signalled = fds[1].any() == Some(true);
+        if signalled && self.signals.take().stop {
+            return false;
+        }
+        self.link.fill();
+        true
+    }
+}
+
+/// The life of a pooled shim; returns its exit code when it is no longer needed.
+pub(crate) fn serve(connection: UnixStream) -> i32 {
+    let spare = connection.try_clone();
+    let mut shim = match Shim::new(Link::to_pool(connection), false) {
+        Ok(shim) => shim,
+        Err(e) => {
+            let mut frame = Vec::new();
+            let why = format!("a shim cannot be set up: {e}");
+            if let (Ok(spare), Ok(())) = (spare, wire::encode(&FromShim::NoShim { why }, &mut frame)) {
+                let _ = sys::transmit(&spare, &frame);
+            }
+            return 1;
+        }
+    };
+    drop(spare);
+    loop {
+        while let Some(message) = shim.link.next() {
+            match message {
+                ToShim::Start { dispatch, claim, spec } => {
+                    match run::perform(&mut shim, dispatch, &claim, *spec) {
+                        Verdict::Done | Verdict::Refused => {}
+                        Verdict::NotReusable => return 0,
+                    }
+                }
+                // For a dispatch that is over: too late.
+                ToShim::Stop { .. } => {}
+            }
+        }
+        if !shim.idle() {
+            return 0;
+        }
+    }
+}
+
+/// The life of `ym __shim`: runs one dispatch in the foreground, as in a tmux pane or a Slurm job. Exits 0 when the
+/// dispatch ran and its record is written (whatever the payload's code), 75 when it may not run.
+pub fn shim_main(run_dir: &Path, dispatch: &DispatchId, spec_file: &Path) -> ExitCode {
+    let paths = std::path::absolute(run_dir).and_then(|dir| Ok((dir, std::path::absolute(spec_file)?)));
+    let Ok((run_dir, spec_file)) = paths else {
+        return ExitCode::FAILURE;
+    };
+    let Ok(mut shim) = Shim::new(Link::none(), true) else {
+        return ExitCode::FAILURE;
+    };
+    let claim = claim::path(&run_dir, dispatch);
+    match run::perform(&mut shim, dispatch.clone(), &claim, SpecSource::File(spec_file)) {
+        Verdict::Done | Verdict::NotReusable => ExitCode::SUCCESS,
+        Verdict::Refused => ExitCode::from(REFUSED),
+    }
+}

@@ -1,0 +1,284 @@
+//! One dispatch, from its claim to its exit record.
+//!
+//! The order of things is the promise: lock, `claimed` line, first program, …, everything gone, exit line, lock
+//! released, daemon told. The `running` line of a program that ends within a few milliseconds is written together
+//! with what follows it, because a short dispatch should not cost more words than work.
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::time::Duration;
+
+use yard_engine::{DispatchId, Millis, Timestamp};
+
+use super::Shim;
+use super::program::{Environment, Program};
+use crate::claim::{self, Held};
+use crate::log::Log;
+use crate::record::{ExitCause, ExitRecord, Line};
+use crate::spec::{RunSpec, StepSpec};
+use crate::sys::{self, Launch, Outcome, Stage, boot_millis, now};
+use crate::wire::{self, FromShim, SpecSource};
+
+/// How long news of a start may wait for news of its end.
+const TOGETHER: u64 = 2;
+/// How long an exit record is tried to be written on a full disk, in steps of a tenth of a second.
+const RECORD_TRIES: u32 = 300;
+
+/// What came of an order.
+pub(super) enum Verdict {
+    /// It ran (or could not be run), and the claim says so.
+    Done,
+    /// It was not ours to run.
+    Refused,
+    /// As `Done`, but this shim still has company or no daemon and must not take another order.
+    NotReusable,
+}
+
+/// Takes the claim and runs the order.
+pub(super) fn perform(shim: &mut Shim, dispatch: DispatchId, path: &Path, source: SpecSource) -> Verdict {
+    let run_dir = path.parent().unwrap_or(Path::new("/"));
+    let started = now();
+    let taken = claim::take(path).map_err(|e| e.to_string()).and_then(|mut claim| {
+        let spec = load(source)?;
+        let town = spec.variable("YM_TOWN").map(ToOwned::to_owned);
+        shim.lines.clear();
+        Line::Claimed { shim: std::process::id(), at: started, town }.encode(&mut shim.lines);
+        let written = claim.append(&shim.lines);
+        shim.lines.clear();
+        written.map_err(|e| format!("the claim cannot be written: {e}"))?;
+        Ok((claim, spec))
+    });
+    let (claim, spec) = match taken {
+        Ok(taken) => taken,
+        Err(why) => {
+            shim.frames.clear();
+            let frame = FromShim::Refused { dispatch, why };
+            if wire::encode(&frame, &mut shim.frames).is_ok() {
+                shim.link.deliver(&mut shim.frames, run_dir);
+            }
+            return Verdict::Refused;
+        }
+    };
+    let log = Log::new(spec.log.clone(), spec.log_cap);
+    let hard_cap = spec.hard_cap.map(|cap| boot_millis().saturating_add(cap.0));
+    let mut run = Run {
+        shim,
+        dispatch,
+        directory: run_dir,
+        claim,
+        log,
+        started,
+        grace: spec.kill_grace,
+        hard_cap,
+        flush_at: None,
+        flushed: false,
+        cause: None,
+        note: None,
+        kill_at: None,
+        groups: Vec::new(),
+        alone: true,
+        abandoned: false,
+    };
+    let end = run.steps(&spec);
+    run.end_leftovers();
+    run.finish(end)
+}
+
+fn load(source: SpecSource) -> Result<RunSpec, String> {
+    match source {
+        SpecSource::Inline(spec) => Ok(spec),
+        SpecSource::File(path) => {
+            let text = std::fs::read(&path).map_err(|e| format!("the order cannot be read: {e}"))?;
+            let spec = serde_json::from_slice(&text).map_err(|e| format!("the order is damaged: {e}"))?;
+            // It is ours now; a copy left behind does no harm.
+            let _ = std::fs::remove_file(&path);
+            Ok(spec)
+        }
+    }
+}
+
+/// How the steps came out.
+enum End {
+    /// The last program that ran, and how it ended.
+    Ran(Option<String>, Outcome),
+    /// A later step's program could not be run.
+    ExecFailed(String, String),
+    /// The first program could not be run.
+    StartFailed(String),
+    /// No process could be made: nothing is wrong with the order.
+    NoProcess(String),
+}
+
+/// A dispatch under way.
+pub(super) struct Run<'a> {
+    pub(super) shim: &'a mut Shim,
+    pub(super) dispatch: DispatchId,
+    /// Where `reports.sock` is.
+    pub(super) directory: &'a Path,
+    pub(super) claim: Held,
+    pub(super) log: Log,
+    pub(super) started: Timestamp,
+    pub(super) grace: Millis,
+    pub(super) hard_cap: Option<u64>,
+    /// When waiting lines and frames must go out.
+    pub(super) flush_at: Option<u64>,
+    /// Whether some did before the end.
+    pub(super) flushed: bool,
+    /// Why it ends, once that is decided: the first cause counts.
+    pub(super) cause: Option<ExitCause>,
+    pub(super) note: Option<String>,
+    /// When everything left gets SIGKILL.
+    pub(super) kill_at: Option<u64>,
+    /// Process groups of the programs started.
+    pub(super) groups: Vec<u32>,
+    /// There are no children.
+    pub(super) alone: bool,
+    /// Only processes that we may not end are left.
+    pub(super) abandoned: bool,
+}
+
+impl Run<'_> {
+    fn steps(&mut self, spec: &RunSpec) -> End {
+        let environment = match Environment::new(&self.shim.inherited, spec) {
+            Ok(environment) => environment,
+            Err(why) => return End::StartFailed(why),
+        };
+        let mut end = End::Ran(None, Outcome { code: Some(0), signal: None });
+        for (index, step) in spec.steps.iter().enumerate().skip(spec.first_step) {
+            let first = index == spec.first_step;
+            let pid = match self.start(step, spec, &environment) {
+                Ok(pid) => pid,
+                Err((Stage::Fork, why)) if first => return End::NoProcess(why),
+                Err((_, why)) if first => return End::StartFailed(why),
+                Err((_, why)) => return End::ExecFailed(step.id.clone(), why),
+            };
+            let at = now();
+            self.note_line(&Line::Running { pid, step: step.id.clone(), at });
+            if first {
+                self.note_frame(&FromShim::Running { dispatch: self.dispatch.clone(), pid, at });
+            }
+            let deadline = step.timeout.map(|t| boot_millis().saturating_add(t.0));
+            let outcome = self.watch(Some(pid), deadline);
+            let well = outcome.code == Some(0) && self.cause.is_none();
+            end = End::Ran(Some(step.id.clone()), outcome);
+            if !well {
+                break;
+            }
+            if index + 1 < spec.steps.len() {
+                let at = now();
+                self.note_line(&Line::Step { id: step.id.clone(), at });
+                let (dispatch, step) = (self.dispatch.clone(), step.id.clone());
+                self.note_frame(&FromShim::StepDone { dispatch, step, at });
+            }
+        }
+        end
+    }
+
+    fn start(
+        &mut self,
+        step: &StepSpec,
+        spec: &RunSpec,
+        environment: &Environment,
+    ) -> Result<u32, (Stage, String)> {
+        let program = Program::new(step, environment).map_err(|why| (Stage::Setup, why))?;
+        let stdin = program.stdin.as_ref().unwrap_or(&self.shim.null);
+        let launch = Launch {
+            candidates: &program.candidates,
+            argv: &program.argv,
+            env: &environment.entries,
+            cwd: &environment.cwd,
+            stdin: stdin.as_fd(),
+            output: self.shim.output.1.as_fd(),
+        };
+        let spawned = self.shim.spawner.spawn(&launch);
+        let pid = spawned.map_err(|e| (e.stage, program.explain(e, &spec.cwd)))?;
+        self.groups.push(pid);
+        self.alone = false;
+        Ok(pid)
+    }
+
+    fn note_line(&mut self, line: &Line) {
+        line.encode(&mut self.shim.lines);
+        self.flush_at.get_or_insert(boot_millis() + TOGETHER);
+    }
+
+    fn note_frame(&mut self, frame: &FromShim) {
+        // Only texts and numbers: always JSON.
+        let _ = wire::encode(frame, &mut self.shim.frames);
+    }
+
+    pub(super) fn flush(&mut self) {
+        self.flush_at = None;
+        self.flushed = true;
+        // Lost lines cost detail, not truth: the claim is taken.
+        let _ = self.claim.append(&self.shim.lines);
+        self.shim.lines.clear();
+        self.shim.link.deliver(&mut self.shim.frames, self.directory);
+    }
+
+    /// Writes the last line, releases the lock, tells the daemon.
+    fn finish(mut self, end: End) -> Verdict {
+        let at = now();
+        let dispatch = self.dispatch.clone();
+        let (line, frame) = match end {
+            End::Ran(step, outcome) => {
+                let cause = self.cause.unwrap_or(ExitCause::Exit);
+                let Outcome { code, signal } = outcome;
+                let note = self.note.take();
+                let exit =
+                    ExitRecord { code, signal, step, cause, started_at: self.started, ended_at: at, note };
+                (Line::Exit(exit.clone()), FromShim::Ended { dispatch, exit })
+            }
+            End::ExecFailed(step, why) => {
+                let exit = ExitRecord {
+                    code: Some(127),
+                    signal: None,
+                    step: Some(step),
+                    cause: ExitCause::ExecFailed,
+                    started_at: self.started,
+                    ended_at: at,
+                    note: Some(why),
+                };
+                (Line::Exit(exit.clone()), FromShim::Ended { dispatch, exit })
+            }
+            End::StartFailed(error) => {
+                (Line::Failed { error: error.clone(), at }, FromShim::StartFailed { dispatch, error })
+            }
+            End::NoProcess(why) => {
+                (Line::Revoked { why: why.clone(), at }, FromShim::Refused { dispatch, why })
+            }
+        };
+        self.note_line(&line);
+        self.note_frame(&frame);
+        self.write_record();
+        let Self { shim, claim, directory, log, flushed, abandoned, .. } = self;
+        // From here on the dispatch is over for everyone who looks.
+        drop(claim);
+        shim.link.deliver(&mut shim.frames, directory);
+        if abandoned {
+            return Verdict::NotReusable;
+        }
+        if flushed || log.used() {
+            // Somebody may have passed the old pipe on; it must not reach the next dispatch's log.
+            match sys::output_pipe() {
+                Ok(pipe) => shim.output = pipe,
+                Err(_) => return Verdict::NotReusable,
+            }
+        }
+        if shim.link.socket().is_some() { Verdict::Done } else { Verdict::NotReusable }
+    }
+
+    /// An exit that is not recorded would count as a crash, so a full disk is waited for, within reason.
+    fn write_record(&mut self) {
+        for _ in 0..RECORD_TRIES {
+            match self.claim.append(&self.shim.lines) {
+                Err(e) if e.kind() == io::ErrorKind::StorageFull => {
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+                _ => break,
+            }
+        }
+        self.shim.lines.clear();
+    }
+}

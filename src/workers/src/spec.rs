@@ -1,0 +1,60 @@
+//! What to run: the whole order a shim needs, so that it can work without asking anyone.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use yard_engine::{DispatchId, Millis};
+
+/// One phase of a dispatch: a program, its arguments and what it reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepSpec {
+    /// The step's name, unique in its dispatch.
+    pub id: String,
+    /// Program and arguments; the program is looked up in the worker's PATH unless it holds a slash.
+    pub argv: Vec<String>,
+    /// Text given on standard input; without it standard input is empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdin: Option<String>,
+    /// How long the step may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Millis>,
+}
+
+/// Everything a shim must know to run a dispatch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunSpec {
+    /// The phases, in order; the first that fails ends the dispatch.
+    pub steps: Vec<StepSpec>,
+    /// Working directory of every step.
+    pub cwd: PathBuf,
+    /// Variables added to the environment the fork server was started with.
+    pub env: Vec<(String, String)>,
+    /// Where output goes; created at its first byte.
+    pub log: PathBuf,
+    /// At most this many bytes of output are kept (in the log and its predecessor `<log>.1`).
+    pub log_cap: u64,
+    /// From SIGTERM to SIGKILL, where a stop request does not say otherwise.
+    pub kill_grace: Millis,
+    /// How long the whole dispatch may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hard_cap: Option<Millis>,
+    /// Index of the step to begin with: a resumed dispatch skips what is finished.
+    #[serde(default)]
+    pub first_step: usize,
+}
+
+impl RunSpec {
+    /// The value of a variable in `env`, the last one if it is given twice.
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
+        self.env.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// One dispatch and what it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartOrder {
+    /// The attempt; its claim file carries this name.
+    pub dispatch: DispatchId,
+    /// What to run.
+    pub spec: RunSpec,
+}

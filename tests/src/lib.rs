@@ -1,0 +1,6 @@
+//! What the end-to-end tests, the crash tests and the simulation share.
+//!
+//! Promises: tests drive the real binary and the real engine; they wait for conditions, never for time.
+
+pub mod sim;
+pub mod town;

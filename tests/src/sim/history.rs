@@ -1,0 +1,315 @@
+//! One history: a town is set up, lives through faults, and then, with the faults over, everything comes to its end.
+
+use yard_engine::dispatch::Dispatch;
+use yard_engine::{BeadId, DispatchId, Millis, Settings, State, Timestamp};
+
+use super::daemon::Halt;
+use super::dice::Dice;
+use super::disk::Disk;
+use super::oracle::Oracle;
+use super::workers::{Arrival, Report, Workers};
+use super::{Broken, Mutant};
+
+/// Everything there is, inside the daemon and around it.
+pub(super) struct World {
+    pub(super) dice: Dice,
+    pub(super) mutant: Option<Mutant>,
+    /// The wall clock.
+    pub(super) now: Timestamp,
+    pub(super) disk: Disk,
+    pub(super) workers: Workers,
+    pub(super) oracle: Oracle,
+    /// What the config file says.
+    pub(super) wanted: Settings,
+    /// The daemon's memory: lost in a crash.
+    pub(super) state: State,
+    /// Also the daemon's memory: starts that wait for their spawn delay.
+    pub(super) delayed: Vec<DispatchId>,
+    /// Whether things still go wrong.
+    pub(super) faults: bool,
+    pub(super) beads: Vec<BeadId>,
+    story: Option<Vec<String>>,
+    restarts: u64,
+}
+
+/// What a history amounted to, for the summary.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Events that became durable.
+    pub events: u64,
+    /// Dispatches that were started.
+    pub dispatches: u64,
+    /// Crashes the daemon recovered from.
+    pub restarts: u64,
+}
+
+/// A history in which a promise was broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The seed that tells it again.
+    pub seed: u64,
+    /// Which promise.
+    pub broken: Broken,
+    /// What happened, if it was told.
+    pub story: Vec<String>,
+}
+
+/// Plays the history of a seed.
+pub fn play(seed: u64, mutant: Option<Mutant>) -> Result<Told, Failure> {
+    World::new(seed, mutant, None).live(seed)
+}
+
+/// Plays it again, keeping the story.
+pub fn play_telling(seed: u64, mutant: Option<Mutant>) -> Result<Told, Failure> {
+    World::new(seed, mutant, Some(Vec::new())).live(seed)
+}
+
+impl World {
+    fn new(seed: u64, mutant: Option<Mutant>, story: Option<Vec<String>>) -> Self {
+        Self {
+            dice: Dice::new(seed),
+            mutant,
+            now: Timestamp::from_millis(1_800_000_000_000),
+            disk: Disk::default(),
+            workers: Workers::default(),
+            oracle: Oracle::default(),
+            wanted: Settings::default(),
+            state: State::default(),
+            delayed: Vec::new(),
+            faults: false,
+            beads: Vec::new(),
+            story,
+            restarts: 0,
+        }
+    }
+
+    /// Adds a line to the story, if it is told.
+    pub(super) fn tell(&mut self, line: impl FnOnce() -> String) {
+        if let Some(story) = &mut self.story {
+            story.push(line());
+        }
+    }
+
+    fn live(mut self, seed: u64) -> Result<Told, Failure> {
+        match self.go_through() {
+            Ok(()) => Ok(Told {
+                events: self.disk.log().len() as u64,
+                dispatches: self.beads.iter().map(|b| self.state.dispatches_of(b).count() as u64).sum(),
+                restarts: self.restarts,
+            }),
+            Err(broken) => Err(Failure { seed, broken, story: self.story.unwrap_or_default() }),
+        }
+    }
+
+    fn go_through(&mut self) -> Result<(), Broken> {
+        self.surviving(Self::set_up)?;
+        self.faults = true;
+        for _ in 0..self.dice.between(20, 60) {
+            self.surviving(Self::something_happens)?;
+        }
+        self.faults = false;
+        self.disk.full = false;
+        self.tell(|| "the faults are over".to_owned());
+        self.surviving(Self::put_in_order)?;
+        self.come_to_rest()?;
+        self.surviving(Self::clear_up)?;
+        self.oracle.check_balance(&self.workers)?;
+        self.oracle.check_recovered(&self.state)?;
+        self.oracle.check_recovered(&self.disk.restore(true)?)
+    }
+
+    /// Does something; if the daemon crashes over it, starts it again until it stays up.
+    fn surviving(&mut self, what: impl FnOnce(&mut Self) -> Result<(), Halt>) -> Result<(), Broken> {
+        let mut outcome = what(self);
+        loop {
+            match outcome {
+                Ok(()) => return Ok(()),
+                Err(Halt::Broken(broken)) => return Err(broken),
+                Err(Halt::Crash) => {
+                    self.restarts += 1;
+                    self.while_the_daemon_is_down()?;
+                    outcome = self.recover();
+                }
+            }
+        }
+    }
+
+    /// Workers do not notice that the daemon is gone, but what they report may be lost.
+    fn while_the_daemon_is_down(&mut self) -> Result<(), Broken> {
+        if self.dice.one_in(2) {
+            self.workers.reports.clear();
+        }
+        let time = self.dice.between(0, 3_000);
+        self.now = self.now.after(Millis(time).duration());
+        let steps = self.dice.below(6);
+        self.shims_go_on(steps)
+    }
+
+    fn something_happens(&mut self) -> Result<(), Halt> {
+        self.spawn_delayed()?;
+        match self.dice.below(100) {
+            0..34 => self.shims_go_on(1)?,
+            34..54 => self.a_report_arrives()?,
+            54..74 => self.operator_acts()?,
+            74..84 => self.time_passes()?,
+            84..90 => self.daemon_looks_around()?,
+            90..93 => self.checkpoint(),
+            93..95 => self.disk.full = !self.disk.full,
+            95..97 => {
+                let busy = self.dice.one_in(2);
+                self.observe_host(busy)?;
+            }
+            97 => {
+                self.tell(|| "crash while idle".to_owned());
+                return Err(Halt::Crash);
+            }
+            _ => self.reconfigure()?,
+        }
+        Ok(())
+    }
+
+    /// Some shims arrive at their claims, go on, end, or are killed.
+    pub(super) fn shims_go_on(&mut self, steps: usize) -> Result<(), Broken> {
+        for _ in 0..steps {
+            let running = self.workers.running();
+            let waiting = self.workers.launched.len();
+            if waiting > 0 && (running.is_empty() || self.dice.one_in(2)) {
+                let nth = self.dice.below(waiting);
+                self.shim_arrives(nth)?;
+            } else if let Some(id) = self.dice.pick(&running).cloned() {
+                match self.dice.below(8) {
+                    0 if self.faults => self.shim_is_killed(&id),
+                    1 => self.sends(Report::StepDone(id)),
+                    _ => self.payload_ends(&id),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn shim_arrives(&mut self, nth: usize) -> Result<(), Broken> {
+        if self.faults && self.dice.one_in(16) {
+            let id = self.workers.launched.swap_remove(nth);
+            self.tell(|| format!("the shim of {id} dies on its way"));
+            return Ok(());
+        }
+        let (id, arrival) = self.workers.arrive(nth, self.mutant);
+        self.tell(|| format!("the shim of {id} arrives: {arrival:?}"));
+        match arrival {
+            Arrival::Refused => {}
+            Arrival::StartFailed => self.sends(Report::StartFailed(id)),
+            Arrival::Runs => {
+                self.oracle.begins(&id, &self.workers)?;
+                self.sends(Report::Running(id));
+            }
+        }
+        Ok(())
+    }
+
+    fn payload_ends(&mut self, id: &DispatchId) {
+        if let Some(exit) = self.workers.finish(id, &mut self.dice) {
+            self.tell(|| format!("{id} ends: {:?} {:?}", exit.code, exit.signal));
+            self.oracle.dies(id);
+            self.sends(Report::Ended(id.clone(), exit));
+        }
+    }
+
+    fn shim_is_killed(&mut self, id: &DispatchId) {
+        self.tell(|| format!("the shim of {id} is killed"));
+        self.workers.kill(id);
+        self.oracle.dies(id);
+    }
+
+    /// A report sets out; it may get lost or come twice.
+    fn sends(&mut self, report: Report) {
+        let lot = if self.faults { self.dice.below(8) } else { 7 };
+        match lot {
+            0 => {}
+            1 => self.workers.reports.extend([report.clone(), report]),
+            _ => self.workers.reports.push(report),
+        }
+    }
+
+    /// Any report that is under way, so that they overtake each other.
+    fn a_report_arrives(&mut self) -> Result<(), Halt> {
+        if self.workers.reports.is_empty() {
+            return self.idle();
+        }
+        let nth = self.dice.below(self.workers.reports.len());
+        let report = self.workers.reports.swap_remove(nth);
+        self.hear(report)
+    }
+
+    fn time_passes(&mut self) -> Result<(), Halt> {
+        let now = self.now.as_millis();
+        let jump = match self.dice.below(12) {
+            0 => -(self.dice.between(0, 3_600_000) as i64),
+            1 => self.dice.between(0, 3_600_000) as i64,
+            2..6 => self.dice.between(0, 20_000) as i64,
+            _ => self.dice.between(0, 2_000) as i64,
+        };
+        self.now = Timestamp::from_millis(now + jump);
+        self.tell(|| format!("the clock moves by {jump} ms"));
+        self.idle()
+    }
+
+    /// The daemon notices what no report told it: dead shims, lost messages, starts that take too long.
+    fn daemon_looks_around(&mut self) -> Result<(), Halt> {
+        let live: Vec<Dispatch> = self.state.live_dispatches().cloned().collect();
+        let Some(dispatch) = self.dice.pick(&live).cloned() else { return self.idle() };
+        let on_its_way = self.workers.launched.contains(&dispatch.id) || self.delayed.contains(&dispatch.id);
+        if !on_its_way {
+            self.settle(&dispatch.id)
+        } else if dispatch.running_at.is_none() && self.dice.one_in(3) {
+            self.time_out(&dispatch.id)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Goes on without faults until nothing moves any more.
+    pub(super) fn come_to_rest(&mut self) -> Result<(), Broken> {
+        for _ in 0..2_000 {
+            self.surviving(Self::spawn_delayed)?;
+            let arrivals = self.workers.launched.len();
+            let running = self.workers.running();
+            let mut moved = arrivals + running.len() > 0;
+            for _ in 0..arrivals {
+                self.shim_arrives(0)?;
+            }
+            for id in &running {
+                self.payload_ends(id);
+            }
+            while let Some(report) = self.workers.reports.pop() {
+                moved = true;
+                self.surviving(|world| world.hear(report))?;
+            }
+            let stuck = |world: &Self, id: &DispatchId| {
+                !world.workers.claims.get(id).is_some_and(|c| c.held)
+                    && !world.workers.launched.contains(id)
+                    && !world.delayed.contains(id)
+            };
+            let live: Vec<DispatchId> = self.state.live_dispatches().map(|d| d.id.clone()).collect();
+            for id in live.iter().filter(|id| stuck(self, id)).cloned().collect::<Vec<_>>() {
+                moved = true;
+                self.surviving(|world| world.settle(&id))?;
+            }
+            let spawn_due = self.delayed.iter().filter_map(|id| self.state.dispatch(id)?.spawn_at).min();
+            let due = [self.state.next_due(), spawn_due].into_iter().flatten().min();
+            match due {
+                Some(due) if !moved => self.now = self.now.max(due),
+                None if !moved && live.is_empty() => {
+                    let before = self.state.seq();
+                    self.surviving(Self::idle)?;
+                    if self.state.seq() == before {
+                        return Ok(());
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            self.surviving(Self::idle)?;
+        }
+        Err(Broken("the town never came to rest".to_owned()))
+    }
+}

@@ -1,0 +1,80 @@
+//! Known-bad daemons and shims. Each breaks one rule of the design; the checks must notice every one of them, or they
+//! prove nothing.
+
+/// A rule that is broken on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mutant {
+    /// A shim starts although its claim is revoked or used.
+    NoFence,
+    /// Workers are started before their start is durable.
+    StartBeforeCommit,
+    /// Commands are acknowledged before they are durable.
+    AcknowledgeBeforeCommit,
+    /// Recovery believes that a free, empty claim never ran, without revoking it.
+    RevokeSkipped,
+    /// A claim is looked at in one moment and revoked in a later one, without its lock.
+    RevokeWithoutLock,
+    /// Recovery takes a worker that is alive for lost.
+    AdoptNothing,
+    /// Recovery takes a worker that left an exit record for lost.
+    ExitOverlooked,
+    /// A restart forgets that dispatch is paused.
+    PauseForgotten,
+    /// Reports are taken for the bead's current dispatch, whatever id they carry.
+    FencingTokenIgnored,
+    /// The town's cap is not respected.
+    CapIgnored,
+    /// Half of a decision is written when the disk fills up.
+    HalfWritten,
+    /// A checkpoint misses one record that changed.
+    CheckpointIncomplete,
+    /// Nobody looks at the claims of dispatches that are not heard of any more.
+    DeathsOverlooked,
+}
+
+impl Mutant {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::NoFence,
+        Self::StartBeforeCommit,
+        Self::AcknowledgeBeforeCommit,
+        Self::RevokeSkipped,
+        Self::RevokeWithoutLock,
+        Self::AdoptNothing,
+        Self::ExitOverlooked,
+        Self::PauseForgotten,
+        Self::FencingTokenIgnored,
+        Self::CapIgnored,
+        Self::HalfWritten,
+        Self::CheckpointIncomplete,
+        Self::DeathsOverlooked,
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NoFence => "no-fence",
+            Self::StartBeforeCommit => "start-before-commit",
+            Self::AcknowledgeBeforeCommit => "acknowledge-before-commit",
+            Self::RevokeSkipped => "revoke-skipped",
+            Self::RevokeWithoutLock => "revoke-without-lock",
+            Self::AdoptNothing => "adopt-nothing",
+            Self::ExitOverlooked => "exit-overlooked",
+            Self::PauseForgotten => "pause-forgotten",
+            Self::FencingTokenIgnored => "fencing-token-ignored",
+            Self::CapIgnored => "cap-ignored",
+            Self::HalfWritten => "half-written",
+            Self::CheckpointIncomplete => "checkpoint-incomplete",
+            Self::DeathsOverlooked => "deaths-overlooked",
+        }
+    }
+}
+
+impl std::str::FromStr for Mutant {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = || Self::ALL.map(Self::name).join(", ");
+        let found = Self::ALL.into_iter().find(|mutant| mutant.name() == text);
+        found.ok_or_else(|| format!("no mutant {text:?}: use one of {}", known()))
+    }
+}

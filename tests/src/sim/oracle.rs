@@ -1,0 +1,206 @@
+//! What the world knows for certain, whatever the daemon believes: the durable log, what was acknowledged, which
+//! payloads really ran. Each durable event is held against it, without the engine's own readiness or room.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use yard_engine::bead::{BeadStatus, DepKind};
+use yard_engine::context::ContextEvent;
+use yard_engine::dispatch::{Dispatch, DispatchEvent, Outcome};
+use yard_engine::town::TownEvent;
+use yard_engine::{BeadId, ContextId, DispatchId, Event, Recorded, Seq, Settings, State, Timestamp};
+
+use super::Broken;
+use super::workers::{Record, Workers};
+
+#[derive(Default)]
+pub(super) struct Oracle {
+    /// The fold of the durable log.
+    pub(super) durable: State,
+    /// What the operator configured when the last settings became durable.
+    configured: Settings,
+    /// The last position somebody was told about.
+    acknowledged: Seq,
+    closings: BTreeMap<ContextId, u32>,
+    begun: BTreeMap<BeadId, u32>,
+    died: BTreeMap<BeadId, u32>,
+}
+
+impl Oracle {
+    /// Holds an event that has just become durable against what is known, and folds it in.
+    pub(super) fn becomes_durable(
+        &mut self,
+        recorded: &Recorded,
+        workers: &Workers,
+        wanted: &Settings,
+    ) -> Result<(), Broken> {
+        let (expected, seq) = (self.durable.seq().next(), recorded.seq);
+        Broken::unless(seq == expected, || format!("event {seq} became durable, expected {expected}"))?;
+        match &recorded.event {
+            Event::Dispatch(DispatchEvent::Started { dispatch }) => {
+                self.check_start(dispatch, recorded.at)?
+            }
+            Event::Dispatch(DispatchEvent::Running { id, .. }) => {
+                let claimed = workers
+                    .claims
+                    .get(id)
+                    .is_some_and(|c| matches!(c.record, Record::Claimed | Record::Exited(_)));
+                Broken::unless(claimed, || format!("{id} is said to run, but never claimed"))?;
+                if let Some(dispatch) = self.durable.dispatch(id) {
+                    *self.closings.entry(dispatch.context.clone()).or_default() += 1;
+                }
+            }
+            Event::Dispatch(DispatchEvent::Ended { id, outcome, .. }) => {
+                self.check_end(id, outcome, workers)?
+            }
+            Event::Context(ContextEvent::Closed { id, .. }) => {
+                *self.closings.entry(id.clone()).or_default() += 1;
+            }
+            Event::Town(TownEvent::SettingsChanged { .. }) => self.configured = wanted.clone(),
+            _ => {}
+        }
+        self.durable.apply(recorded);
+        Ok(self.durable.check_indexes()?)
+    }
+
+    /// A start must be allowed by everything that was durable before it.
+    fn check_start(&self, dispatch: &Dispatch, at: Timestamp) -> Result<(), Broken> {
+        let (id, state) = (&dispatch.id, &self.durable);
+        let no = |why: &str| Err(Broken(format!("{id} started {why}")));
+        if state.pause().is_some() || state.host_gate().is_some() {
+            return no("while dispatch was stopped");
+        }
+        let Some(entry) = state.bead(id.bead()) else { return no("for a bead nobody has") };
+        if entry.work.live.is_some() || id.attempt() != entry.work.attempts + 1 {
+            return no("out of turn");
+        }
+        let Some(context) = state.context(&dispatch.context).filter(|c| c.is_open() && c.bead() == id.bead())
+        else {
+            return no("without an open context");
+        };
+        if entry.bead.is_closed() || self.waits(id.bead()) {
+            return no("although its bead is closed or blocked");
+        }
+        let put_off = matches!(entry.bead.status, BeadStatus::Deferred | BeadStatus::Blocked);
+        let taken = entry.bead.status == BeadStatus::InProgress || entry.bead.assignee.is_some();
+        if (put_off || taken) && !context.forced {
+            return no("although a person has the bead");
+        }
+        if context.held
+            || context.not_before.is_some_and(|t| t > at)
+            || context.deadline.is_some_and(|t| t <= at)
+        {
+            return no("although it was held, or not in its time");
+        }
+        match state.rig(&dispatch.rig) {
+            Some(rig) if !rig.parked && !rig.docked => {}
+            _ => return no("in a rig that takes no work"),
+        }
+        self.check_room(dispatch)
+    }
+
+    /// Whether a bead, or an open ancestor of it, has a blocker that is not closed.
+    fn waits(&self, bead: &BeadId) -> bool {
+        let closed = |id: &BeadId| self.durable.bead(id).is_some_and(|e| e.bead.is_closed());
+        let mut seen = BTreeSet::new();
+        let mut pending = vec![bead];
+        while let Some(next) = pending.pop() {
+            let Some(entry) = self.durable.bead(next) else { continue };
+            if !seen.insert(next) || (next != bead && entry.bead.is_closed()) {
+                continue;
+            }
+            for edge in &entry.bead.dependencies {
+                match &edge.kind {
+                    DepKind::ParentChild => pending.push(&edge.on),
+                    kind if kind.blocks() && !closed(&edge.on) => return true,
+                    _ => {}
+                }
+            }
+        }
+        false
+    }
+
+    fn check_room(&self, dispatch: &Dispatch) -> Result<(), Broken> {
+        let full = |limit: &str, cap: Option<u64>, counts: &dyn Fn(&Dispatch) -> bool| {
+            let live = self.durable.live_dispatches().filter(|d| counts(d)).count() as u64;
+            let fits = cap.is_none_or(|cap| live < cap);
+            Broken::unless(fits, || format!("{} started with {limit} full: {live} live", dispatch.id))
+        };
+        full("the town", self.configured.town_cap(), &|_| true)?;
+        let of_rig = self.durable.rig(&dispatch.rig).and_then(|r| r.max_polecats);
+        full("its rig", of_rig, &|d: &Dispatch| d.rig == dispatch.rig)?;
+        let Some(account) = &dispatch.account else { return Ok(()) };
+        let cap = self.configured.accounts.get(account).and_then(|a| a.max_polecats);
+        full("its account", cap, &|d: &Dispatch| d.account.as_ref() == Some(account))
+    }
+
+    /// An end must be true: nothing of it runs, nothing of it can still start, and its exit code is the recorded one.
+    fn check_end(&self, id: &DispatchId, outcome: &Outcome, workers: &Workers) -> Result<(), Broken> {
+        let Some(dispatch) = self.durable.dispatch(id).filter(|d| d.is_live()) else {
+            return Err(Broken(format!("{id} ended twice, or before it started")));
+        };
+        let Some(claim) = workers.claims.get(id) else {
+            return Err(Broken(format!("{id} ended, but its claim could still be made")));
+        };
+        Broken::unless(!claim.held, || format!("{id} ended while its payload lives"))?;
+        let stopped = matches!(outcome, Outcome::Stopped { .. }) && dispatch.stop.is_some();
+        let true_to_record = match (&claim.record, outcome) {
+            (Record::Exited(exit), Outcome::Succeeded) => exit.code == Some(0) && !exit.stopped,
+            (Record::Exited(exit), Outcome::Failed { code, signal, .. }) => {
+                (exit.code, exit.signal) == (*code, *signal)
+            }
+            (Record::Exited(exit), _) => stopped && exit.code != Some(0),
+            (Record::StartFailed, Outcome::StartFailed { .. })
+            | (Record::Claimed, Outcome::Lost { .. })
+            | (Record::Revoked, Outcome::NeverRan { .. } | Outcome::StartFailed { .. }) => true,
+            (Record::StartFailed | Record::Claimed | Record::Revoked, _) => stopped,
+            (Record::Empty, _) => false,
+        };
+        Broken::unless(true_to_record, || {
+            format!("{id} ended as {outcome:?}, but its claim says {:?}", claim.record)
+        })
+    }
+
+    /// A payload begins to run.
+    pub(super) fn begins(&mut self, id: &DispatchId, workers: &Workers) -> Result<(), Broken> {
+        let live = self.durable.dispatch(id).is_some_and(Dispatch::is_live);
+        Broken::unless(live, || format!("{id} runs, but no durable start of it is live"))?;
+        let twins =
+            workers.claims.iter().filter(|(other, claim)| claim.held && other.bead() == id.bead()).count();
+        Broken::unless(twins <= 1, || format!("two payloads of {} run at once", id.bead()))?;
+        let begun = self.begun.entry(id.bead().clone()).or_default();
+        *begun += 1;
+        let died = self.died.get(id.bead()).copied().unwrap_or(0);
+        Broken::unless(*begun <= 1 + died, || format!("{} ran again without proof of an end", id.bead()))
+    }
+
+    /// A payload is gone.
+    pub(super) fn dies(&mut self, id: &DispatchId) {
+        *self.died.entry(id.bead().clone()).or_default() += 1;
+    }
+
+    /// Somebody was told that everything up to here has happened.
+    pub(super) fn acknowledges(&mut self, seq: Seq) {
+        self.acknowledged = self.acknowledged.max(seq);
+    }
+
+    /// After a restart: what was acknowledged is there, and the town is the one the log tells of.
+    pub(super) fn check_recovered(&self, state: &State) -> Result<(), Broken> {
+        let (have, promised) = (state.seq(), self.acknowledged);
+        Broken::unless(have >= promised, || {
+            format!("event {promised} was acknowledged, but {have} is the last")
+        })?;
+        Ok(state.check_same_as(&self.durable)?)
+    }
+
+    /// At the end of a history: every context closed once, every dispatch ended, nothing runs.
+    pub(super) fn check_balance(&self, workers: &Workers) -> Result<(), Broken> {
+        for context in self.durable.contexts() {
+            let closings = self.closings.get(&context.id).copied().unwrap_or(0);
+            Broken::unless(closings == 1, || format!("{} closed {closings} times", context.id))?;
+        }
+        let live: Vec<&DispatchId> = self.durable.live_dispatches().map(|d| &d.id).collect();
+        Broken::unless(live.is_empty(), || format!("{live:?} never ended"))?;
+        let running = workers.running();
+        Broken::unless(running.is_empty(), || format!("{running:?} still run"))
+    }
+}

@@ -1,0 +1,38 @@
+//! The simulation itself: it keeps its promises, tells the same story twice, and notices every mutant.
+
+use super::{Mutant, play, play_telling};
+
+#[test]
+fn histories_keep_every_promise() {
+    for seed in 0..200 {
+        if let Err(failure) = play(seed, None) {
+            panic!("seed {seed}: {}; tell it again with: simulate --seed {seed}", failure.broken.0);
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_tells_the_same_history() {
+    let seed = 7;
+    assert_eq!(play(seed, None), play(seed, None));
+    let caught = |seed| play_telling(seed, Some(Mutant::NoFence)).err().map(|f| f.story);
+    let (first, again) = (caught(2), caught(2));
+    assert!(first.as_ref().is_some_and(|story| !story.is_empty()));
+    assert_eq!(first, again);
+}
+
+#[test]
+fn every_mutant_is_noticed_within_ten_thousand_histories() {
+    for mutant in Mutant::ALL {
+        let noticed = (0..10_000).find(|seed| play(*seed, Some(mutant)).is_err());
+        assert!(noticed.is_some(), "{} went unnoticed", mutant.name());
+    }
+}
+
+#[test]
+fn mutants_are_known_by_name() {
+    for mutant in Mutant::ALL {
+        assert_eq!(mutant.name().parse(), Ok(mutant));
+    }
+    assert!("honest".parse::<Mutant>().is_err());
+}

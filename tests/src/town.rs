@@ -1,0 +1,274 @@
+//! A throw-away town driven through the real `ym` binary, as its users would.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long a condition is waited for before the test fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The program under test: `YM_BIN`, or the one built beside this test.
+pub fn ym_binary() -> PathBuf {
+    if let Some(path) = std::env::var_os("YM_BIN") {
+        return path.into();
+    }
+    let test = std::env::current_exe().expect("the test has a path");
+    let built = test.ancestors().nth(2).expect("target/PROFILE/deps/TEST").join("ym");
+    assert!(built.exists(), "build ym first: cargo build --bin ym (or set YM_BIN)");
+    built
+}
+
+/// What a `ym` command did.
+#[derive(Debug)]
+pub struct Ran {
+    /// Exit code; 128 + n after signal n.
+    pub code: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Ran {
+    /// The output as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|e| panic!("not JSON ({e}): {} {}", self.stdout, self.stderr))
+    }
+
+    /// Fails the test unless the command succeeded.
+    pub fn ok(self) -> Self {
+        assert_eq!(self.code, 0, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
+        self
+    }
+
+    /// The `code` of a JSON error.
+    pub fn error_code(&self) -> String {
+        assert_ne!(self.code, 0, "this should have been refused: {}", self.stdout);
+        self.json()["error"]["code"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+/// A throw-away town.
+#[derive(Debug)]
+pub struct Town {
+    dir: Option<TempDir>,
+    root: PathBuf,
+    daemon: Option<Child>,
+}
+
+impl Default for Town {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Town {
+    /// An empty town with one rig `yard`, prefix `y`.
+    pub fn new() -> Self {
+        let dir = tempfile::Builder::new().prefix("ym-test-").tempdir().expect("a temporary directory");
+        let root = dir.path().join("yard");
+        let town = Self { root: root.clone(), dir: Some(dir), daemon: None };
+        town.run(["init", root.to_str().expect("utf-8"), "--prefix", "y"]).ok();
+        town
+    }
+
+    /// A town in a given empty directory.
+    pub fn at(root: &Path) -> Self {
+        let town = Self { root: root.to_owned(), dir: None, daemon: None };
+        town.run(["init", root.to_str().expect("utf-8"), "--prefix", "y"]).ok();
+        town
+    }
+
+    /// The town's directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A `ym` command for this town, not yet run.
+    pub fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
+        let mut command = Command::new(ym_binary());
+        command.args(args).env("YM_TOWN", &self.root).env("USER", "tester").env_remove("YM_ACTOR");
+        command.current_dir(self.dir.as_ref().map_or(Path::new("/"), |d| d.path()));
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a `ym` command to its end.
+    pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Ran {
+        let output = self.command(args).output().expect("ym can be run");
+        ran(output)
+    }
+
+    /// Runs a `ym` command with text on standard input.
+    pub fn run_with_input<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>, input: &[u8]) -> Ran {
+        let mut command = self.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("ym can be run");
+        child.stdin.take().expect("piped").write_all(input).expect("ym reads its input");
+        ran(child.wait_with_output().expect("ym ends"))
+    }
+
+    /// Runs a command that must succeed, with `--json`.
+    pub fn json<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Value {
+        let args = args.into_iter().map(|a| a.as_ref().to_owned());
+        self.run(std::iter::once("--json".into()).chain(args)).ok().json()
+    }
+
+    /// Runs a command that must be refused, with `--json`, and returns the error code.
+    pub fn refused<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> String {
+        let args = args.into_iter().map(|a| a.as_ref().to_owned());
+        self.run(std::iter::once("--json".into()).chain(args)).error_code()
+    }
+
+    /// Sets a config key.
+    pub fn set(&self, key: &str, value: &str) {
+        self.run(["config", "set", key, value]).ok();
+    }
+
+    /// Makes a bead that runs a shell command.
+    pub fn shell_bead(&self, id: &str, script: &str) {
+        self.run(["bead", "add", id, "--id", id, "--", "sh", "-c", script]).ok();
+    }
+
+    /// Where a bead stands.
+    pub fn state_of(&self, id: &str) -> String {
+        self.json(["why", id])["state"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// The codes of the reasons why a bead does not run.
+    pub fn reasons_of(&self, id: &str) -> Vec<String> {
+        let why = self.json(["why", id]);
+        let reasons = why["reasons"].as_array().cloned().unwrap_or_default();
+        reasons.iter().map(|r| r["code"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// All events, or those of one type.
+    pub fn events(&self, kind: Option<&str>) -> Vec<Value> {
+        let mut args = vec!["--json", "events"];
+        if let Some(kind) = kind {
+            args.extend(["--type", kind]);
+        }
+        let ran = self.run(args).ok();
+        ran.stdout.lines().map(|line| serde_json::from_str(line).expect("an event a line")).collect()
+    }
+
+    /// Starts the daemon and waits until it serves.
+    pub fn start_daemon(&mut self) -> u32 {
+        let mut command = self.command(["--daemon"]);
+        let log = std::fs::File::options().create(true).append(true).open(self.root.join("daemon.log"));
+        let log = log.expect("the log can be written");
+        command.stdout(log.try_clone().expect("a descriptor")).stderr(log);
+        let child = command.spawn().expect("the daemon can be run");
+        let pid = child.id();
+        self.daemon = Some(child);
+        wait_until("the daemon serves", || {
+            let status = self.run(["--json", "status"]);
+            status.code == 0 && status.json()["daemon"]["pid"] == pid
+        });
+        pid
+    }
+
+    /// The daemon's process id.
+    pub fn daemon_pid(&self) -> Option<u32> {
+        self.daemon.as_ref().map(Child::id)
+    }
+
+    /// `kill -9` of the daemon.
+    pub fn kill_daemon(&mut self) {
+        if let Some(mut daemon) = self.daemon.take() {
+            daemon.kill().expect("it can be killed");
+            daemon.wait().expect("it ends");
+        }
+    }
+
+    /// Drains and stops the daemon.
+    pub fn stop_daemon(&mut self) {
+        self.run(["stop"]).ok();
+        if let Some(mut daemon) = self.daemon.take() {
+            let status = daemon.wait().expect("it ends");
+            assert!(status.success(), "the daemon ended with {status}");
+        }
+    }
+
+    /// Waits until a bead stands somewhere.
+    pub fn await_state(&self, id: &str, state: &str) {
+        wait_until(&format!("{id} is {state}"), || self.state_of(id) == state);
+    }
+
+    /// Process ids whose command line or environment belongs to this town, except the given ones.
+    pub fn processes(&self) -> Vec<u32> {
+        let town = format!("YM_TOWN={}", self.root.display()).into_bytes();
+        processes().into_iter().filter(|pid| environment_has(*pid, &town)).collect()
+    }
+}
+
+impl Drop for Town {
+    fn drop(&mut self) {
+        if let Some(mut daemon) = self.daemon.take() {
+            let _ = self.command(["stop", "--timeout", "1s"]).output();
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+    }
+}
+
+fn ran(output: std::process::Output) -> Ran {
+    let code = output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0));
+    Ran {
+        code,
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Looks again and again until the condition holds; fails the test when it takes too long.
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < until, "waited too long for: {what}");
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+}
+
+/// All process ids.
+pub fn processes() -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").expect("/proc");
+    entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Whether a process has exactly this `NAME=value` in its environment.
+pub fn environment_has(pid: u32, variable: &[u8]) -> bool {
+    let text = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    text.split(|b| *b == 0).any(|v| v == variable)
+}
+
+/// The command line of a process, arguments joined by blanks.
+pub fn command_line(pid: u32) -> String {
+    let text = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&text).replace('\0', " ").trim().to_owned()
+}
+
+/// The parent of a process.
+pub fn parent_of(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Whether a process exists and is not a zombie.
+pub fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+}
+
+/// Sends SIGKILL.
+pub fn kill_nine(pid: u32) {
+    let pid = nix::unistd::Pid::from_raw(pid as i32);
+    let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+}

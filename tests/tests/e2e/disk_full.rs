@@ -1,0 +1,97 @@
+//! A full disk: commands fail with a clear message, nothing is half-written, work resumes when space returns.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use yard_tests::town::{Town, wait_until};
+
+/// A small file system of its own. Needs root, or a user namespace; the test says so if it has neither.
+struct SmallDisk {
+    path: PathBuf,
+    _dir: tempfile::TempDir,
+}
+
+impl SmallDisk {
+    fn new(size: &str) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("disk");
+        std::fs::create_dir(&path).expect("a directory");
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
+            .arg(&path)
+            .status()
+            .is_ok_and(|s| s.success());
+        assert!(mounted, "mounting a small tmpfs needs root: run tests/run as root, or under `unshare -rm`");
+        Self { path, _dir: dir }
+    }
+
+    /// Fills the disk to the last byte.
+    fn fill(&self) -> PathBuf {
+        let ballast = self.path.join("ballast");
+        let mut file = std::fs::File::create(&ballast).expect("a file");
+        let mut block = vec![0_u8; 64 * 1024];
+        while !block.is_empty() {
+            if std::io::Write::write_all(&mut file, &block).is_err() {
+                block.truncate(block.len() / 2);
+            }
+        }
+        ballast
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.path).status();
+    }
+}
+
+/// Fills the disk completely: also the space that a failed attempt gave back.
+fn add_until_refused(town: &Town) -> String {
+    for _ in 0..2000 {
+        let ran = town.run(["--json", "bead", "add", &"long title ".repeat(300), "--", "true"]);
+        if ran.code != 0 {
+            return ran.stdout;
+        }
+    }
+    panic!("the disk never filled up");
+}
+
+fn bead_count(town: &Town) -> usize {
+    town.json(["bead", "list"])["beads"].as_array().expect("a list").len()
+}
+
+fn survives(with_daemon: bool) {
+    let disk = SmallDisk::new("2m");
+    let mut town = Town::at(&disk.path.join("yard"));
+    town.set("scheduler.max_polecats", "1");
+    if with_daemon {
+        town.start_daemon();
+    }
+    let ballast: &Path = &disk.fill();
+    let error = add_until_refused(&town);
+    assert!(error.contains("space"), "{error}");
+    let before = bead_count(&town);
+    let again = town.run(["bead", "add", &"x".repeat(3000), "--", "true"]);
+    assert_eq!(again.code, 1, "still full");
+    assert_eq!(bead_count(&town), before, "nothing half-written");
+    std::fs::remove_file(ballast).expect("it is there");
+    wait_until("space to be noticed", || town.run(["bead", "add", "after", "--id", "y-after", "--", "true"]).code == 0);
+    town.run(["sling", "y-after"]).ok();
+    if with_daemon {
+        town.await_state("y-after", "closed");
+    } else {
+        town.run(["scheduler", "run"]).ok();
+        town.run(["wait", "y-after"]).ok();
+    }
+    assert_eq!(bead_count(&town), before, "the one that was added is closed");
+}
+
+#[test]
+fn commands_survive_a_full_disk_without_a_daemon() {
+    survives(false);
+}
+
+#[test]
+fn the_daemon_survives_a_full_disk() {
+    survives(true);
+}

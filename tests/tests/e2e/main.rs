@@ -1,0 +1,11 @@
+//! End to end: the real `ym`, real processes, real files.
+
+mod concurrency;
+mod crashes;
+mod daemon;
+mod disk_full;
+mod hostile;
+mod operator;
+mod seed1;
+mod sling;
+mod workers;
