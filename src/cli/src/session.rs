@@ -31,8 +31,11 @@ impl Session {
         let named = self.named.clone().or_else(named_by_environment);
         let town = match named {
             Some(dir) => TownDir::at(&dir).map_err(|NoTown(dir)| {
-                Report::new("no-town", format!("{} is not a town: it has no .yardmaster folder", dir.display()))
-                    .hint(format!("ym init {} makes one", dir.display()))
+                Report::new(
+                    "no-town",
+                    format!("{} is not a town: it has no .yardmaster folder", dir.display()),
+                )
+                .hint(format!("ym init {} makes one", dir.display()))
             })?,
             None => TownDir::find(&std::env::current_dir()?)?,
         };

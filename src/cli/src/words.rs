@@ -42,9 +42,9 @@ pub(crate) fn since(text: &str) -> Result<Since, String> {
         let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
         return Ok(Since::Time(Timestamp::from_millis(now().as_millis().saturating_sub(millis))));
     }
-    Timestamp::parse_rfc3339(text)
-        .map(Since::Time)
-        .map_err(|_| format!("{text:?} is neither a position, nor a time like 2026-11-16T09:30:00Z, nor a span like 10m"))
+    Timestamp::parse_rfc3339(text).map(Since::Time).map_err(|_| {
+        format!("{text:?} is neither a position, nor a time like 2026-11-16T09:30:00Z, nor a span like 10m")
+    })
 }
 
 /// A bead's priority: `P0` to `P4`.

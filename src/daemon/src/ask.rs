@@ -1,14 +1,16 @@
 //! Asking a town something, whether or not somebody serves it: a daemon or console answers if there is one;
 //! otherwise reads come from the journal, and changes are made by taking the lease for a moment.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 use yard_client::views::{DaemonView, WaitView};
 use yard_client::{Ask, Connection, Lost, Reply, Request};
-use yard_engine::Refusal;
+use yard_engine::{Refusal, Standing, Tx};
 use yard_journal::{JournalError, Lease, LeaseError, Reader, Role};
 
+use crate::config;
 use crate::eventlog::send_events;
 use crate::input::ReplyTo;
 use crate::reads::{Desk, is_read};
@@ -119,7 +121,12 @@ fn read_unserved(town: &TownDir, ask: &Ask) -> Result<Option<Answered>, AskError
         Err(JournalError::Missing(_)) => return Ok(None),
         Err(error) => return Err(StoreError::from(error).into()),
     };
-    let state = read_state(&reader)?;
+    let mut state = read_state(&reader)?;
+    // The journal learns of a changed config with the next command; whoever looks before should see it too.
+    if let Ok(settings) = config::read_settings(&town.config()) {
+        let now = state.clock();
+        Tx::new(&mut state, now).settings_read(&settings);
+    }
     let lease_is_free = Lease::holder(&town.lease()).is_none();
     if state.live_count() > 0 && lease_is_free {
         return Ok(None);
@@ -153,33 +160,37 @@ fn wait_unserved(town: &TownDir, request: &Request, each: Each<'_>) -> Result<An
         return Err(Refusal::new("internal", "this is not a wait").into());
     };
     let until = timeout_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
+    let time_left = || until.map(|t| t.saturating_duration_since(Instant::now()));
+    // Whatever was seen running belongs to the answer, also when "everything" no longer finds it.
+    let mut wanted: BTreeSet<String> = ids.iter().cloned().collect();
+    let ask = |wanted: &BTreeSet<String>, patience: Option<Duration>| Request {
+        actor: request.actor.clone(),
+        ask: Ask::Wait {
+            ids: wanted.iter().cloned().collect(),
+            all: *all,
+            timeout_ms: patience.map(|p| u64::try_from(p.as_millis()).unwrap_or(u64::MAX)),
+            summary: *summary,
+        },
+    };
     loop {
-        let left = until.map(|t| u64::try_from(t.saturating_duration_since(Instant::now()).as_millis()).unwrap_or(0));
-        let again = Request {
-            actor: request.actor.clone(),
-            ask: Ask::Wait { ids: ids.clone(), all: *all, timeout_ms: left, summary: *summary },
-        };
-        if let Some(answered) = ask_server(town, &again, each)? {
+        if let Some(answered) = ask_server(town, &ask(&wanted, time_left()), each)? {
             return Ok(answered);
         }
-        // A look: with no time to wait, the answer says how things stand now.
-        let glance = Request {
-            actor: request.actor.clone(),
-            ask: Ask::Wait { ids: ids.clone(), all: *all, timeout_ms: Some(0), summary: *summary },
-        };
         if let Ok(lease) = Lease::try_acquire(&town.lease(), Role::Command) {
+            // A look: with no time to wait, the answer says how things stand now.
+            let glance = ask(&wanted, Some(Duration::ZERO));
             let answered = last_word(serve_one(town, lease, glance)?, each)?;
             let mut view: WaitView = serde_json::from_str(answered.document.get())
                 .map_err(|e| Refusal::new("internal", e.to_string()))?;
-            let runs = |stuck: &yard_client::views::StuckView| stuck.state == Some(yard_engine::Standing::Running);
-            let time_is_up = until.is_some_and(|t| Instant::now() >= t);
-            let waits_for_workers = view.stuck.iter().any(runs);
+            let time_is_up = time_left() == Some(Duration::ZERO);
+            let waits_for_workers = view.stuck.iter().any(|s| s.state == Some(Standing::Running));
             if !waits_for_workers || time_is_up {
                 view.timed_out = waits_for_workers && time_is_up;
                 let document = serde_json::value::to_raw_value(&view)
                     .map_err(|e| Refusal::new("internal", e.to_string()))?;
                 return Ok(Answered { document, notices: answered.notices });
             }
+            wanted.extend(view.stuck.iter().map(|stuck| stuck.id.to_string()));
         }
         std::thread::sleep(LOOK);
     }

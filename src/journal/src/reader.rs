@@ -121,8 +121,8 @@ impl Source {
             Err(error) => return Err(JournalError::io("open the journal", path, error)),
         }
         match Self::connect(path, false) {
-            // SQLite needs to create its helper files here, and may not.
-            Err(JournalError::Readonly(_)) if !has_wal(path) => {
+            // SQLite needs to create its helper files here, and may not, or has no space for them.
+            Err(JournalError::Readonly(_) | JournalError::Full | JournalError::Disk(_)) if !has_wal(path) => {
                 Self::connect(Path::new(&uri(path, "immutable=1")), true)
             }
             other => other,

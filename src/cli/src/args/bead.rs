@@ -8,7 +8,9 @@ use crate::words;
 #[derive(Debug, Subcommand)]
 pub(crate) enum BeadCmd {
     /// Make a bead
-    #[command(after_long_help = "Examples:\n  ym bead add \"Fix the login page\" --rig api --needs api-x1\n  ym bead add \"Nightly build\" --id api-nightly -- make nightly")]
+    #[command(
+        after_long_help = "Examples:\n  ym bead add \"Fix the login page\" --rig api --needs api-x1\n  ym bead add \"Nightly build\" --id api-nightly -- make nightly"
+    )]
     Add(Box<BeadAdd>),
     /// Show a bead
     #[command(after_long_help = "Example:\n  ym bead show gt-abc")]
@@ -66,7 +68,10 @@ pub(crate) enum BeadCmd {
     #[command(after_long_help = "Example:\n  ym bead update gt-abc --priority P0 --label urgent")]
     Update(Box<BeadUpdate>),
     /// Make one bead need another, or no longer
-    #[command(subcommand, after_long_help = "Example:\n  ym bead dep add gt-abc gt-def      # gt-abc needs gt-def")]
+    #[command(
+        subcommand,
+        after_long_help = "Example:\n  ym bead dep add gt-abc gt-def      # gt-abc needs gt-def"
+    )]
     Dep(DepCmd),
     /// Take beads over from a file in the beads format
     #[command(after_long_help = "Example:\n  ym bead import .beads/issues.jsonl")]

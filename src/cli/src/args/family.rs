@@ -18,7 +18,9 @@ pub(crate) enum ConfigCmd {
         key: String,
     },
     /// Set a key; comments in the file are kept
-    #[command(after_long_help = "Examples:\n  ym config set scheduler.max_polecats -1\n  ym config set worker.agent '[\"claude\", \"-p\"]'\n  ym config set limits.hard_cap 2h")]
+    #[command(
+        after_long_help = "Examples:\n  ym config set scheduler.max_polecats -1\n  ym config set worker.agent '[\"claude\", \"-p\"]'\n  ym config set limits.hard_cap 2h"
+    )]
     Set {
         /// Such as scheduler.max_polecats
         key: String,
@@ -142,7 +144,9 @@ pub(crate) enum SchedulerCmd {
     #[command(after_long_help = "Example:\n  ym scheduler resume")]
     Resume,
     /// Take beads off the schedule
-    #[command(after_long_help = "Examples:\n  ym scheduler clear --bead gt-abc\n  ym scheduler clear          # all of them; ym undo puts them back")]
+    #[command(
+        after_long_help = "Examples:\n  ym scheduler clear --bead gt-abc\n  ym scheduler clear          # all of them; ym undo puts them back"
+    )]
     Clear {
         /// Only this one
         #[arg(long)]

@@ -17,7 +17,7 @@ use crate::words::{self, Since};
 
 /// Runs work that runs by itself: coding agents, and any long command.
 #[derive(Debug, Parser)]
-#[command(name = "ym", version, disable_help_subcommand = true, infer_subcommands = false)]
+#[command(name = "ym", version, disable_help_subcommand = true, max_term_width = 80)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -34,19 +34,20 @@ pub(crate) struct Cli {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
     /// The town [default: YM_TOWN, else the nearest directory upwards with a .yardmaster folder]
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", display_order = 900)]
     pub(crate) town: Option<PathBuf>,
 
     /// Answer with a JSON document
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 901)]
     pub(crate) json: bool,
 
     /// Print only ids
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = 902)]
     pub(crate) quiet: bool,
 
-    /// When to use colours
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = false)]
+    /// When to use colours: auto, always or never
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    #[arg(hide_default_value = true, display_order = 903)]
     pub(crate) color: ColorChoice,
 }
 
@@ -87,19 +88,29 @@ pub(crate) enum Cmd {
     #[command(after_long_help = "Example:\n  ym status --json | jq .scheduler.queued_ready")]
     Status,
     /// Read and change the settings of the town
-    #[command(subcommand, after_long_help = "Example:\n  ym config set scheduler.max_polecats 5\n\nym help config lists every key.")]
+    #[command(
+        subcommand,
+        after_long_help = "Example:\n  ym config set scheduler.max_polecats 5\n\nym help config lists every key."
+    )]
     Config(ConfigCmd),
     /// Manage the projects of the town
     #[command(subcommand, after_long_help = "Example:\n  ym rig add api --prefix api --path ~/src/api")]
     Rig(RigCmd),
     /// Manage native beads, the pieces of work
-    #[command(subcommand, after_long_help = "Example:\n  ym bead add \"Fix the login page\" --rig api --priority P1")]
+    #[command(
+        subcommand,
+        after_long_help = "Example:\n  ym bead add \"Fix the login page\" --rig api --priority P1"
+    )]
     Bead(BeadCmd),
     /// Schedule a command as a bead of its own
-    #[command(after_long_help = "Examples:\n  ym add -- make test\n  ym add --after b-x1 --priority 80 -- ./deploy.sh staging\n  ym add --file jobs.jsonl      # {\"argv\": [\"true\"], \"id\": \"b-1\", \"after\": []}")]
+    #[command(
+        after_long_help = "Examples:\n  ym add -- make test\n  ym add --after b-x1 --priority 80 -- ./deploy.sh staging\n  ym add --file jobs.jsonl      # {\"argv\": [\"true\"], \"id\": \"b-1\", \"after\": []}"
+    )]
     Add(AddArgs),
     /// Wait until beads have ended or nothing can progress
-    #[command(after_long_help = "Examples:\n  ym wait gt-abc gt-def --timeout 30m\n  ym wait --all\n\nExit code 1 if any failed or is stuck.")]
+    #[command(
+        after_long_help = "Examples:\n  ym wait gt-abc gt-def --timeout 30m\n  ym wait --all\n\nExit code 1 if any failed or is stuck."
+    )]
     Wait {
         /// Beads
         #[arg(required_unless_present = "all", value_name = "ID")]
@@ -112,7 +123,9 @@ pub(crate) enum Cmd {
         timeout: Option<Duration>,
     },
     /// Ask for beads, an epic or a convoy to be run
-    #[command(after_long_help = "Examples:\n  ym sling gt-abc gastown              # one bead\n  ym sling gt-abc gt-def gastown       # a batch\n  ym sling gt-epic-123                 # all children of an epic\n  ym sling hq-cv-abc12                 # all beads of a convoy\n  ym sling gt-abc --args \"mind the tests\" --var model=opus")]
+    #[command(
+        after_long_help = "Examples:\n  ym sling gt-abc gastown              # one bead\n  ym sling gt-abc gt-def gastown       # a batch\n  ym sling gt-epic-123                 # all children of an epic\n  ym sling hq-cv-abc12                 # all beads of a convoy\n  ym sling gt-abc --args \"mind the tests\" --var model=opus"
+    )]
     Sling(Box<SlingArgs>),
     /// Look at the queue, run a pass, pause and resume
     #[command(subcommand, after_long_help = "Example:\n  ym scheduler run --dry-run")]
@@ -145,7 +158,9 @@ pub(crate) enum Cmd {
         lines: Option<usize>,
     },
     /// Print the log of everything that happened
-    #[command(after_long_help = "Examples:\n  ym events --since 10m\n  ym events --follow --type dispatch --json")]
+    #[command(
+        after_long_help = "Examples:\n  ym events --since 10m\n  ym events --follow --type dispatch --json"
+    )]
     Events {
         /// Go on as they happen
         #[arg(short, long)]
@@ -197,7 +212,9 @@ pub(crate) enum Cmd {
     #[command(after_long_help = "Example:\n  ym scheduler clear && ym undo")]
     Undo,
     /// Drain and stop the daemon
-    #[command(after_long_help = "Examples:\n  ym stop --timeout 5m\n  ym stop --leave-running     # workers carry on without it")]
+    #[command(
+        after_long_help = "Examples:\n  ym stop --timeout 5m\n  ym stop --leave-running     # workers carry on without it"
+    )]
     Stop {
         /// How long workers may take to end [default: limits.shutdown_timeout]
         #[arg(long, value_name = "D", value_parser = words::span)]
@@ -220,7 +237,9 @@ pub(crate) enum Cmd {
         fix: bool,
     },
     /// Print a completion script for a shell
-    #[command(after_long_help = "Example:\n  ym completions bash > ~/.local/share/bash-completion/completions/ym")]
+    #[command(
+        after_long_help = "Example:\n  ym completions bash > ~/.local/share/bash-completion/completions/ym"
+    )]
     Completions {
         /// Which shell
         shell: clap_complete::Shell,

@@ -75,9 +75,9 @@ pub(crate) struct SlingArgs {
     /// A fresh session per step
     #[arg(long)]
     pub(crate) ralph: bool,
-    /// Send it to a registered agent
-    #[arg(long, value_name = "AGENT", num_args = 0..=1)]
-    pub(crate) assign: Option<Option<String>>,
+    /// Send it to a registered agent; without a name to any
+    #[arg(long, value_name = "AGENT", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) assign: Option<String>,
     /// Executor [default: the rig's, else worker.executor]
     #[arg(long)]
     pub(crate) executor: Option<String>,

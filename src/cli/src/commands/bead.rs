@@ -21,7 +21,9 @@ pub(super) fn run(session: &mut Session, command: BeadCmd) -> Done {
         BeadCmd::Ready { like: Some(_), .. } | BeadCmd::Blocked { like: Some(_), .. } => {
             Err(Report::later("--like does not work yet").hint("leave it out for ym's own answer"))
         }
-        BeadCmd::Ready { rig, like: None } => list(session, BeadFilter { ready: true, rig, ..BeadFilter::default() }),
+        BeadCmd::Ready { rig, like: None } => {
+            list(session, BeadFilter { ready: true, rig, ..BeadFilter::default() })
+        }
         BeadCmd::Blocked { rig, like: None } => {
             list(session, BeadFilter { blocked: true, rig, ..BeadFilter::default() })
         }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{SigSet, Signal};
 use yard_client::{Ask, Connection};
 use yard_daemon::DaemonError;
 use yard_engine::DispatchId;
@@ -24,6 +25,11 @@ pub(super) fn serve(session: &mut Session) -> Done {
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     log.with_ansi(session.out.colours_errors()).with_target(false).init();
+    // Whoever started us may have blocked the signals that mean "drain".
+    let mut signals = SigSet::empty();
+    signals.add(Signal::SIGINT);
+    signals.add(Signal::SIGTERM);
+    let _ = signals.thread_unblock();
     yard_daemon::run_daemon(&town)?;
     Ok(0)
 }
@@ -31,8 +37,9 @@ pub(super) fn serve(session: &mut Session) -> Done {
 impl From<DaemonError> for Report {
     fn from(error: DaemonError) -> Self {
         match &error {
-            DaemonError::Served(_) => Self::new("already-served", error.to_string())
-                .hint("ym status asks it; ym stop ends it"),
+            DaemonError::Served(_) => {
+                Self::new("already-served", error.to_string()).hint("ym status asks it; ym stop ends it")
+            }
             DaemonError::Lease(_) => Self::new("lease", error.to_string()),
             DaemonError::Open(_) => Self::new("open", error.to_string()).hint("ym doctor looks into it"),
             DaemonError::Socket(_) => Self::new("socket", error.to_string()).hint("ym doctor looks into it"),

@@ -71,7 +71,8 @@ pub(super) fn doctor(session: &mut Session, fix: bool) -> Done {
 }
 
 fn folders(town: &TownDir, fix: bool) -> Check {
-    let missing = || ["run", "logs", "formulas"].into_iter().filter(|part| !town.folder().join(part).is_dir());
+    let missing =
+        || ["run", "logs", "formulas"].into_iter().filter(|part| !town.folder().join(part).is_dir());
     let names: Vec<&str> = missing().collect();
     if names.is_empty() {
         return check("folders", Status::Ok, town.folder().to_string_lossy());
@@ -126,7 +127,11 @@ fn server(town: &TownDir, fix: bool) -> Check {
             if fix && std::fs::remove_file(&socket).is_ok() {
                 return check("server", Status::Ok, "a leftover socket was removed; no daemon is running");
             }
-            check("server", Status::Warn, "a socket is left over and nobody serves it; the next daemon replaces it")
+            check(
+                "server",
+                Status::Warn,
+                "a socket is left over and nobody serves it; the next daemon replaces it",
+            )
         }
         (Err(_), None) => check("server", Status::Ok, "no daemon is running; ym --daemon starts one"),
     }
@@ -140,7 +145,10 @@ fn claims(town: &TownDir) -> Check {
     let Ok(files) = std::fs::read_dir(town.run()) else {
         return check("claims", Status::Warn, "the run folder cannot be read");
     };
-    let claims = files.flatten().filter(|file| file.file_name().to_string_lossy().contains('@')).count();
+    let claims = files
+        .flatten()
+        .filter(|file| file.path().extension().is_some_and(|ending| ending == "claim"))
+        .count();
     check("claims", Status::Ok, format!("{} in the run folder", count(claims, "claim")))
 }
 
@@ -148,14 +156,19 @@ fn processes() -> Check {
     #[cfg(target_os = "linux")]
     {
         let release = nix::sys::utsname::uname().ok();
-        let release = release.as_ref().map(|name| name.release().to_string_lossy().into_owned()).unwrap_or_default();
+        let release =
+            release.as_ref().map(|name| name.release().to_string_lossy().into_owned()).unwrap_or_default();
         let mut parts = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
         let version = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
         // pidfd_open came with 5.3; waiting on it with 5.4.
         if version >= (5, 4) {
             return check("processes", Status::Ok, format!("Linux {release}, process descriptors work"));
         }
-        check("processes", Status::Warn, format!("Linux {release} has no process descriptors; 5.4 or newer is better"))
+        check(
+            "processes",
+            Status::Warn,
+            format!("Linux {release} has no process descriptors; 5.4 or newer is better"),
+        )
     }
     #[cfg(not(target_os = "linux"))]
     check("processes", Status::Warn, "not Linux: workers are found by their environment only")
@@ -164,7 +177,11 @@ fn processes() -> Check {
 fn cgroup() -> Check {
     let root = Path::new("/sys/fs/cgroup");
     if !root.join("cgroup.controllers").exists() {
-        return check("cgroup", Status::Warn, "no cgroup v2: leftover processes are found by their environment");
+        return check(
+            "cgroup",
+            Status::Warn,
+            "no cgroup v2: leftover processes are found by their environment",
+        );
     }
     let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
@@ -181,7 +198,7 @@ fn space(town: &TownDir) -> Check {
         Ok(stat) => stat,
         Err(error) => return check("space", Status::Warn, format!("cannot be found out: {error}")),
     };
-    let free = u64::from(stat.blocks_available()).saturating_mul(stat.fragment_size().into());
+    let free = (stat.blocks_available() as u64).saturating_mul(stat.fragment_size() as u64);
     let message = format!("{} MiB free", free >> 20);
     let status = match free {
         0..NO_SPACE => Status::Fail,

@@ -82,7 +82,9 @@ fn derived_prefix(name: &str) -> String {
 
 fn checked_prefix(prefix: String) -> Result<String, Report> {
     if BeadId::parse(&prefix).is_err() || prefix.ends_with('-') {
-        let message = format!("prefix {prefix:?} is not valid: use letters, digits, '.', '_' or '-', no hyphen at the end");
+        let message = format!(
+            "prefix {prefix:?} is not valid: use letters, digits, '.', '_' or '-', no hyphen at the end"
+        );
         return Err(Report::new("bad-prefix", message));
     }
     if prefix == TOWN_PREFIX {

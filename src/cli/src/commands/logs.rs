@@ -8,7 +8,7 @@ use std::time::Duration;
 use yard_client::views::LogView;
 use yard_client::{Ask, Safe};
 
-use super::Done;
+use super::{Done, newlines};
 use crate::output::Out;
 use crate::session::Session;
 
@@ -119,7 +119,7 @@ fn lines_in(path: &Path) -> io::Result<usize> {
     loop {
         let chunk = reader.fill_buf()?;
         let Some(last) = chunk.last() else { return Ok(lines + usize::from(open_line)) };
-        lines += chunk.iter().filter(|b| **b == b'\n').count();
+        lines += newlines(chunk);
         open_line = *last != b'\n';
         let read = chunk.len();
         reader.consume(read);
@@ -137,7 +137,7 @@ struct Printer {
 impl Printer {
     /// Prints what follows in a file; says how much that was.
     fn copy(&mut self, file: &mut File, out: &mut Out) -> io::Result<usize> {
-        let mut buffer = [0; 1 << 16];
+        let mut buffer = vec![0; 1 << 16];
         let mut all = 0;
         // A log that was cut short is read from its start again.
         let here = file.stream_position()?;

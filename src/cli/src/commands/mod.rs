@@ -39,7 +39,9 @@ pub(crate) fn run(session: &mut Session, cli: Cli) -> Done {
         return if cli.daemon { daemon::serve(session) } else { status::console(session) };
     };
     if cli.daemon {
-        return Err(Report::usage("--daemon stands alone").hint("ym --daemon, then the command in another shell"));
+        return Err(
+            Report::usage("--daemon stands alone").hint("ym --daemon, then the command in another shell")
+        );
     }
     match command {
         Cmd::Init { dir, prefix } => init::init(session, dir, prefix),
@@ -106,6 +108,11 @@ fn say(session: &mut Session, document: &RawValue, sentence: impl FnOnce(&Outcom
     Ok(0)
 }
 
+/// How many lines end in here.
+fn newlines(bytes: &[u8]) -> usize {
+    bytes.split(|byte| *byte == b'\n').count() - 1
+}
+
 /// What an input is called in messages.
 fn input_name(name: &str) -> &str {
     if name == "-" { "standard input" } else { name }
@@ -122,7 +129,7 @@ fn read_input(name: &str) -> Result<String, Report> {
     };
     read.map_err(|error| Report::new("io", format!("cannot read {}: {error}", input_name(name))))?;
     String::from_utf8(bytes).map_err(|error| {
-        let line = error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
+        let line = newlines(&error.as_bytes()[..error.utf8_error().valid_up_to()]) + 1;
         Report::new("bad-input", format!("{} is not UTF-8 text, line {line}", input_name(name)))
     })
 }

@@ -59,16 +59,11 @@ fn add(session: &mut Session, args: RigAdd) -> Done {
 /// The directory named, else the one in the town with the rig's name, else the town itself.
 fn path_of(session: &mut Session, args: &RigAdd) -> Result<String, Report> {
     let town = session.town()?;
-    let dir = match &args.path {
-        Some(dir) => dir.clone(),
-        None => {
-            let own = town.root().join(&args.name);
-            if !own.is_dir() {
-                return Ok(".".to_owned());
-            }
-            own
-        }
-    };
+    let own = town.root().join(&args.name);
+    if args.path.is_none() && !own.is_dir() {
+        return Ok(".".to_owned());
+    }
+    let dir = args.path.clone().unwrap_or(own);
     let bad = |why: String| Report::new("bad-path", format!("{}: {why}", dir.display()));
     let real = dir.canonicalize().map_err(|error| bad(error.to_string()))?;
     if !real.is_dir() {

@@ -1,8 +1,8 @@
 //! `ym scheduler …`
 
 use serde::Deserialize;
-use yard_client::views::{RunView, SchedulerList, SchedulerStatus};
 use yard_client::Ask;
+use yard_client::views::{RunView, SchedulerList, SchedulerStatus};
 use yard_engine::Command;
 
 use super::{Done, change, operator};

@@ -14,7 +14,8 @@ use crate::session::Session;
 
 pub(super) fn sling(session: &mut Session, args: SlingArgs) -> Done {
     if args.assign.is_some() {
-        return Err(Report::later("work cannot be assigned to registered agents yet").hint("sling it without --assign"));
+        return Err(Report::later("work cannot be assigned to registered agents yet")
+            .hint("sling it without --assign"));
     }
     let dry_run = args.dry_run;
     let document = ask_with_rig(session, request(args)?)?;
@@ -33,7 +34,8 @@ pub(super) fn sling(session: &mut Session, args: SlingArgs) -> Done {
 
 fn refusal_of(result: &SlingResult) -> Report {
     let message = result.message.clone().unwrap_or_else(|| format!("{} was refused", result.id));
-    Report::new(result.code.as_deref().unwrap_or("refused"), message).hint(format!("ym why {} says more", result.id))
+    Report::new(result.code.as_deref().unwrap_or("refused"), message)
+        .hint(format!("ym why {} says more", result.id))
 }
 
 fn request(args: SlingArgs) -> Result<SlingRequest, Report> {

@@ -50,7 +50,7 @@ pub(crate) fn with_groups(command: Command) -> Command {
 pub(crate) fn help(session: &mut Session, words: &[String]) -> Done {
     let mut root = with_groups(Cli::command());
     let Some(first) = words.first() else {
-        session.out.line(root.render_long_help())?;
+        session.out.line(root.render_long_help().to_string().trim_end())?;
         return Ok(0);
     };
     if let Some(text) = topics::topic(first) {
@@ -63,10 +63,13 @@ pub(crate) fn help(session: &mut Session, words: &[String]) -> Done {
         found = found.and_then(|command| command.find_subcommand_mut(word));
     }
     let Some(found) = found else {
-        return Err(Report::new("unknown-topic", format!("there is no topic or command {:?}", words.join(" ")))
-            .hint(format!("topics: {}; ym --help lists the commands", topics::NAMES.join(", "))));
+        return Err(Report::new(
+            "unknown-topic",
+            format!("there is no topic or command {:?}", words.join(" ")),
+        )
+        .hint(format!("topics: {}; ym --help lists the commands", topics::NAMES.join(", "))));
     };
-    session.out.line(found.render_long_help())?;
+    session.out.line(found.render_long_help().to_string().trim_end())?;
     Ok(0)
 }
 
@@ -86,7 +89,8 @@ pub(crate) fn man(session: &mut Session, words: &[String]) -> Done {
     for word in words {
         found = found.and_then(|command| command.find_subcommand(word));
     }
-    let found = found.ok_or_else(|| Report::new("unknown-topic", format!("there is no command {:?}", words.join(" "))))?;
+    let found = found
+        .ok_or_else(|| Report::new("unknown-topic", format!("there is no command {:?}", words.join(" "))))?;
     let mut page = Vec::new();
     clap_mangen::Man::new(found.clone()).title("ym").section("1").manual("Yardmaster").render(&mut page)?;
     session.out.raw(&page)?;
@@ -128,7 +132,7 @@ mod tests {
 
     #[test]
     fn help_fits_eighty_columns() {
-        let text = with_groups(Cli::command()).term_width(80).render_long_help().to_string();
+        let text = with_groups(Cli::command()).render_long_help().to_string();
         for line in text.lines() {
             assert!(line.chars().count() <= 80, "{line}");
         }

@@ -142,13 +142,15 @@ A change has returned 0 only after it is on disk.
 ";
 
 fn config() -> String {
-    let mut text = String::from("CONFIG\n\nym config set KEY VALUE writes .yardmaster/config.toml; a daemon takes it over\nat once. Durations: 30s, 10m, 2h. Sizes: 64MiB. NAME is a rig or an account.\n\n");
+    let mut text = String::from(
+        "CONFIG\n\nym config set KEY VALUE writes .yardmaster/config.toml; a daemon takes it over\nat once. Durations: 30s, 10m, 2h. Sizes: 64MiB. NAME is a rig or an account.\n\n",
+    );
     for spec in KEYS {
         let absent = match spec.absent {
             Absent::Is(json) => json.trim_matches('"'),
             Absent::Word(word) => word,
         };
-        text += &format!("  {} [{absent}]\n      {}\n", spec.key, spec.help);
+        text.extend(["  ", spec.key, " [", absent, "]\n      ", spec.help, "\n"]);
     }
     text
 }

@@ -32,7 +32,10 @@ pub(crate) fn convoy(out: &mut Out, view: &ConvoyView) -> io::Result<()> {
     let title = safe_line(&view.title, out.width().saturating_sub(view.id.as_str().len() + 2));
     out.line(format!("{}  {title}", out.paint(Tone::Bold, view.id.as_str())))?;
     let owned = if view.owned { ", owned" } else { "" };
-    out.line(format!("{}{owned}: {} of {} done, {} running", view.status, view.completed, view.total, view.running))?;
+    out.line(format!(
+        "{}{owned}: {} of {} done, {} running",
+        view.status, view.completed, view.total, view.running
+    ))?;
     out.line(format!(
         "{} queued ({} ready), {} blocked, {} failed",
         view.queued, view.ready, view.blocked, view.failed

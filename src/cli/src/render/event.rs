@@ -19,7 +19,11 @@ fn summary(value: &Value) -> String {
     match words(value) {
         Some((reason, actor)) => {
             let who = if actor.is_empty() { actor } else { format!(" ({actor})") };
-            if reason.starts_with(&subject) { format!("{reason}{who}") } else { format!("{subject} {reason}{who}") }
+            if reason.starts_with(&subject) {
+                format!("{reason}{who}")
+            } else {
+                format!("{subject} {reason}{who}")
+            }
         }
         None => {
             let facts = fields(value).join(" ");
@@ -33,13 +37,23 @@ fn words(value: &Value) -> Option<(String, String)> {
     let event = Event::from_stored(kind, &value.to_string()).ok()?;
     let at = Timestamp::parse_rfc3339(value["at"].as_str()?).ok()?;
     let line = history_line(&Recorded { seq: Seq(value["seq"].as_u64()?), at, event })?;
-    let actor = if matches!(line.actor.as_str(), "scheduler" | "worker") { String::new() } else { line.actor };
+    let actor =
+        if matches!(line.actor.as_str(), "scheduler" | "worker") { String::new() } else { line.actor };
     Some((line.reason, actor))
 }
 
 /// Whom it is about.
 fn subject(value: &Value) -> String {
-    let paths = ["/context/fields/work_bead_id", "/dispatch/id", "/bead/id", "/bead", "/rig/name", "/convoy/id", "/id", "/name"];
+    let paths = [
+        "/context/fields/work_bead_id",
+        "/dispatch/id",
+        "/bead/id",
+        "/bead",
+        "/rig/name",
+        "/convoy/id",
+        "/id",
+        "/name",
+    ];
     let found = paths.into_iter().find_map(|path| value.pointer(path)?.as_str());
     found.unwrap_or_default().to_owned()
 }
@@ -72,11 +86,22 @@ mod tests {
     fn an_event_is_one_safe_line() {
         let closed = json!({"seq": 7, "at": "2026-11-16T09:30:00.000Z", "type": "bead.closed", "id": "gt-a",
             "reason": "done\u{1b}[31m\nby hand", "actor": "ann"});
-        assert_eq!(event_line(&closed, 120), "     7 2026-11-16T09:30:00.000Z bead.closed gt-a done by hand (ann)");
+        assert_eq!(
+            event_line(&closed, 120),
+            "     7 2026-11-16T09:30:00.000Z bead.closed gt-a done by hand (ann)"
+        );
         let paused = json!({"seq": 8, "at": "2026-11-16T09:30:00.000Z", "type": "scheduler.paused",
             "pause": {"by": "ann", "at": "2026-11-16T09:30:00.000Z", "reason": "lunch"}});
-        assert!(event_line(&paused, 120).ends_with("scheduler.paused by=ann reason=lunch"), "{}", event_line(&paused, 120));
+        assert!(
+            event_line(&paused, 120).ends_with("scheduler.paused by=ann reason=lunch"),
+            "{}",
+            event_line(&paused, 120)
+        );
         let unknown = json!({"seq": 9, "at": "x", "type": "moon.rose", "id": "m", "phase": 3});
-        assert!(event_line(&unknown, 120).ends_with("moon.rose id=m phase=3"), "{}", event_line(&unknown, 120));
+        assert!(
+            event_line(&unknown, 120).ends_with("moon.rose id=m phase=3"),
+            "{}",
+            event_line(&unknown, 120)
+        );
     }
 }

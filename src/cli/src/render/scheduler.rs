@@ -125,11 +125,8 @@ pub(crate) fn pass(out: &mut Out, view: &RunView, paused: &str) -> io::Result<()
         let mark = out.paint(Tone::Bad, "✗");
         out.line(format!("{mark} {} could not start: {}", failed.id, safe_line(&failed.error, 50)))?;
     }
-    let waiting = if view.skipped == 0 {
-        "none waits".to_owned()
-    } else {
-        format!("{} ready, waiting", view.skipped)
-    };
+    let waiting =
+        if view.skipped == 0 { "none waits".to_owned() } else { format!("{} ready, waiting", view.skipped) };
     let summary = match view.reason {
         PlanReason::None => "Nothing is ready".to_owned(),
         PlanReason::Ready => format!("{} {verb}; {waiting}", view.dispatched.len()),

@@ -53,7 +53,12 @@ pub(crate) fn bead(out: &mut Out, view: &ShowView) -> io::Result<()> {
     out.line(format!("{}  {title}", out.paint(Tone::Bold, bead.id.as_str())))?;
     let state = out.paint(tone_of(bead.state), bead.state.as_str());
     let rig = bead.rig.as_ref().map_or_else(|| "no rig".to_owned(), |rig| format!("rig {rig}"));
-    out.line(format!("{state}, {}, P{}, {rig}, tracker says {}", Safe(&bead.kind), bead.priority, Safe(&bead.status)))?;
+    out.line(format!(
+        "{state}, {}, P{}, {rig}, tracker says {}",
+        Safe(&bead.kind),
+        bead.priority,
+        Safe(&bead.status)
+    ))?;
     reasons(out, &bead.reasons)?;
     let mut facts = Table::plain();
     let mut fact = |name: &str, value: String| facts.row(vec![name.to_owned(), value]);

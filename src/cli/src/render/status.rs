@@ -32,7 +32,8 @@ pub(crate) fn status(out: &mut Out, view: &StatusView, town: &str) -> io::Result
         out.heading(&format!("Running ({})", view.running.len()))?;
         let mut table = Table::plain();
         for worker in view.running.iter().take(SHOWN) {
-            let title = if worker.stopping { format!("(stopping) {}", worker.title) } else { worker.title.clone() };
+            let title =
+                if worker.stopping { format!("(stopping) {}", worker.title) } else { worker.title.clone() };
             let since = short(now().since(worker.started_at));
             table.row(vec![worker.dispatch_id.to_string(), worker.rig.to_string(), since, title]);
         }
@@ -107,7 +108,8 @@ pub(crate) fn waited(out: &mut Out, view: &WaitView) -> io::Result<()> {
         let ids: Vec<&str> = view.failed.iter().take(SHOWN).map(yard_engine::BeadId::as_str).collect();
         let rest = view.failed.len().saturating_sub(SHOWN);
         let rest = if rest > 0 { format!(" and {}", count(rest, "other")) } else { String::new() };
-        let text = safe_line(&format!("Failed: {}{rest}; ym why ID, ym logs ID", ids.join(", ")), out.width());
+        let text =
+            safe_line(&format!("Failed: {}{rest}; ym why ID, ym logs ID", ids.join(", ")), out.width());
         out.line(out.paint(Tone::Bad, &text))?;
     }
     stuck(out, &view.stuck)

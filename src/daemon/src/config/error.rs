@@ -63,7 +63,9 @@ impl ConfigError {
     pub fn hint(&self) -> String {
         match self {
             Self::Io { .. } => "check the permissions and free space of the .yardmaster folder".to_owned(),
-            Self::NotToml { .. } => "correct .yardmaster/config.toml in an editor; nothing was changed".to_owned(),
+            Self::NotToml { .. } => {
+                "correct .yardmaster/config.toml in an editor; nothing was changed".to_owned()
+            }
             Self::UnknownKey { near: Some(near), .. } => format!("did you mean {near}?"),
             Self::UnknownKey { near: None, .. } => "ym config list shows every key".to_owned(),
             Self::BadValue { key, .. } => format!("ym config get {key} shows the value in force"),

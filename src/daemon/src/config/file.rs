@@ -145,7 +145,9 @@ fn take_out(table: &mut dyn TableLike, path: &[String]) -> Option<Json> {
     }
     let inner = table.get_mut(first)?;
     let old = take_out(inner.as_table_like_mut()?, rest);
-    let commented = inner.as_table().is_some_and(|t| t.decor().prefix().and_then(|p| p.as_str()).is_some_and(|p| p.contains('#')));
+    let commented = inner
+        .as_table()
+        .is_some_and(|t| t.decor().prefix().and_then(|p| p.as_str()).is_some_and(|p| p.contains('#')));
     if old.is_some() && !commented && inner.as_table_like().is_some_and(TableLike::is_empty) {
         table.remove(first);
     }
@@ -276,7 +278,9 @@ mod tests {
         std::thread::scope(|scope| {
             for n in 1..=20 {
                 let path = town.path();
-                scope.spawn(move || set(&path, &format!("rig.r{n}.max_polecats"), &n.to_string()).expect("set"));
+                scope.spawn(move || {
+                    set(&path, &format!("rig.r{n}.max_polecats"), &n.to_string()).expect("set")
+                });
             }
         });
         let settings = super::super::read_settings(&town.path()).expect("valid");

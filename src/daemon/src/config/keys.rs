@@ -82,7 +82,8 @@ const fn key(key: &'static str, kind: Kind, absent: Absent, help: &'static str) 
     KeySpec { key, kind, absent, help }
 }
 
-/// Every key there is.
+/// Every key there is, a row each.
+#[rustfmt::skip]
 pub const KEYS: &[KeySpec] = &[
     key("scheduler.max_polecats", Kind::Int(-1), Absent::Is("-1"), "live workers at most; -1 and 0: direct dispatch"),
     key("scheduler.batch_size", Kind::Int(0), Absent::Is("0"), "starts per planning pass; 0: no limit"),

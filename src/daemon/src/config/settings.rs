@@ -121,7 +121,9 @@ fn take(settings: &mut Settings, place: &Place, meaning: Meaning) {
                 take_worker(&mut settings.worker, field, meaning);
             } else if let (Some(field), Some(rig)) = (key.strip_prefix("rig.NAME."), rig_name(name)) {
                 take_rig(settings.rigs.entry(rig).or_default(), field, meaning);
-            } else if let (Some(field), Some(account)) = (key.strip_prefix("account.NAME."), account_name(name)) {
+            } else if let (Some(field), Some(account)) =
+                (key.strip_prefix("account.NAME."), account_name(name))
+            {
                 let account = settings.accounts.entry(account).or_default();
                 match (field, meaning) {
                     ("max_polecats", M::Int(n)) => account.max_polecats = cap(n),
@@ -191,7 +193,7 @@ mod tests {
         let mut text = String::new();
         for spec in super::super::KEYS {
             if let super::super::Absent::Is(json) = spec.absent {
-                text += &format!("{} = {json}\n", spec.key);
+                text.extend([spec.key, " = ", json, "\n"]);
             }
         }
         let defaults = Settings {

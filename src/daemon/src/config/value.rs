@@ -229,7 +229,11 @@ mod tests {
             ("host.min_free_memory", "2GiB", Some("\"2GiB\"")),
             ("host.min_free_memory", "2 parsecs", None),
             ("worker.agent", "claude -p", Some("[\"claude\", \"-p\"]")),
-            ("worker.agent", "[\"claude\",\"-p\",\"two words\"]", Some("[\"claude\", \"-p\", \"two words\"]")),
+            (
+                "worker.agent",
+                "[\"claude\",\"-p\",\"two words\"]",
+                Some("[\"claude\", \"-p\", \"two words\"]"),
+            ),
             ("worker.agent", "[\"claude\"", None),
             ("worker.agent", "", None),
             ("worker.formula", "../evil", None),
@@ -249,8 +253,13 @@ mod tests {
 
     #[test]
     fn sizes_have_binary_and_decimal_units() {
-        let cases =
-            [("0", Some(0)), ("512", Some(512)), ("64MiB", Some(64 << 20)), ("2G", Some(2 << 30)), ("1.5kb", Some(1500))];
+        let cases = [
+            ("0", Some(0)),
+            ("512", Some(512)),
+            ("64MiB", Some(64 << 20)),
+            ("2G", Some(2 << 30)),
+            ("1.5kb", Some(1500)),
+        ];
         for (text, want) in cases {
             assert_eq!(parse_size(text), want, "{text}");
         }

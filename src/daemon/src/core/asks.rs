@@ -77,7 +77,7 @@ impl Core {
             Command::Sling(request) => launch::kitchen(self.store.state(), &self.town, request),
             _ => Kitchen::default(),
         };
-        let now = self.clock.now();
+        let now = self.now;
         let asker = Asker { actor, kitchen: &kitchen };
         let answer = self.store.decide(now, |tx| tx.decide(&asker, &command))?;
         let direct = !self.store.state().settings().is_deferred();
@@ -107,7 +107,7 @@ impl Core {
         };
         if *direct && !is_dry(command) {
             let contexts: BTreeSet<ContextId> = results.iter().filter_map(|r| r.context_id.clone()).collect();
-            let now = self.clock.now();
+            let now = self.now;
             if self.drain.is_none() {
                 self.store.decide(now, |tx| tx.pass(Scope::Only(&contexts), None));
             }

@@ -48,6 +48,8 @@ pub(crate) struct Core {
     store: Store,
     pool: LocalPool,
     clock: Clock,
+    /// The time of this turn; everything decided in it happens then.
+    now: Timestamp,
     role: ServerRole,
     starts: PendingStarts,
     waiters: Waiters,
@@ -85,12 +87,14 @@ impl Core {
         let store = Store::open(&town)?;
         // The pool listens before any lock is tried, so that no shim's last word is missed.
         let pool = LocalPool::open(&town.run(), report).map_err(OpenError::Pool)?;
-        let now = Instant::now();
+        let mut clock = Clock::new();
+        let started = Instant::now();
         let mut core = Self {
             town,
             store,
             pool,
-            clock: Clock::new(),
+            now: clock.now(),
+            clock,
             role,
             starts: PendingStarts::default(),
             waiters: Waiters::default(),
@@ -102,13 +106,12 @@ impl Core {
             drain: None,
             read_only: None,
             config_seen: None,
-            next_look: now,
-            next_scan: now + SAFETY_SCAN,
+            next_look: started,
+            next_scan: started + SAFETY_SCAN,
         };
         core.read_config();
         core.recover();
-        let now = core.clock.now();
-        core.store.decide(now, |tx| tx.close_stale_contexts());
+        core.store.decide(core.now, |tx| tx.close_stale_contexts());
         match core.store.commit() {
             Ok(events) => core.perform(&events),
             Err(error) if role == ServerRole::Command => return Err(error.into()),
@@ -196,6 +199,7 @@ impl Core {
 
     /// One turn: decide everything, commit once, then act and answer.
     fn turn(&mut self, batch: Vec<Input>) {
+        self.now = self.clock.now();
         let mut owed = Vec::new();
         if self.read_only.is_some() {
             self.try_the_disk_again();
@@ -206,7 +210,7 @@ impl Core {
         for input in batch {
             self.take(input, &mut owed);
         }
-        let now = self.clock.now();
+        let now = self.now;
         self.store.decide(now, |tx| tx.tick());
         self.look_around();
         if self.dispatches() {

@@ -33,7 +33,7 @@ impl Core {
     /// Looks whether the journal takes writes again; what happened meanwhile is in the claims.
     pub(super) fn try_the_disk_again(&mut self) {
         self.recover();
-        let now = self.clock.now();
+        let now = self.now;
         self.store.decide(now, |tx| tx.emit(yard_engine::town::TownEvent::ClockAdvanced {}));
         match self.store.commit() {
             Ok(events) => {
@@ -56,7 +56,7 @@ impl Core {
         self.next_look = now + LOOK_AROUND;
         self.read_config();
         let busy = host::too_busy(self.store.state().settings());
-        let time = self.clock.now();
+        let time = self.now;
         self.store.decide(time, |tx| tx.host_observed(busy));
         if now >= self.next_scan {
             self.next_scan = now + SAFETY_SCAN;
@@ -100,7 +100,7 @@ impl Core {
         self.alerts.retain(|alert| !alert.starts_with("config:"));
         match config::read_settings(&path) {
             Ok(settings) => {
-                let now = self.clock.now();
+                let now = self.now;
                 self.store.decide(now, |tx| tx.settings_read(&settings));
             }
             Err(error) => {
@@ -121,7 +121,7 @@ impl Core {
         }
         info!(live = self.store.state().live_count(), "draining");
         let live: Vec<DispatchId> = self.store.state().live_dispatches().map(|d| d.id.clone()).collect();
-        let now = self.clock.now();
+        let now = self.now;
         for id in live {
             self.store.decide(now, |tx| tx.request_stop(&id, StopReason::GracefulShutdown, "daemon"));
         }

@@ -13,7 +13,7 @@ use crate::launch;
 
 impl Core {
     pub(super) fn take_report(&mut self, report: &WorkerReport) {
-        let now = self.clock.now();
+        let now = self.now;
         let (state, town) = (self.store.state(), &self.town);
         match report {
             WorkerReport::Running { dispatch, pid, .. } => {
@@ -133,7 +133,7 @@ impl Core {
 
     /// Hands over every dispatch whose time has come.
     pub(super) fn spawn_due(&mut self) {
-        let now = self.clock.now().max(self.store.state().clock());
+        let now = self.now.max(self.store.state().clock());
         while let Some((at, _, id)) = self.unspawned.first().cloned() {
             if at > now {
                 break;

@@ -1,4 +1,8 @@
 //! The engine, seen from outside: commands and reports in, events and answers out.
 
+mod seed1_cli;
+mod seed1_contexts;
+mod seed1_limits;
+mod seed1_modes;
 mod smoke;
 mod town;

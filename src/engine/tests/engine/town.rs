@@ -1,7 +1,7 @@
 //! A town for tests. Every decision made through it is checked: the invariants hold, the events survive being
 //! written down, and both a replay and a checkpoint with its tail give the same town.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use yard_engine::bead::{BeadChange, BeadStatus, DepKind, Dependency};
 use yard_engine::command::{AddItem, NewBead, SlingAction, SlingRequest, SlingResult};
@@ -11,8 +11,8 @@ use yard_engine::plan::{PlanReason, Scope};
 use yard_engine::readiness::ReasonCode;
 use yard_engine::rig::{Rig, RigSwitch};
 use yard_engine::{
-    Answer, Asker, BeadId, Command, DispatchId, Event, Kitchen, Millis, Recorded, Refusal, RigName, Seq,
-    Settings, Standing, State, Timestamp, Tx, WorkerExit,
+    Answer, Asker, BeadId, Command, ContextId, DispatchId, Event, Kitchen, Millis, Recorded, Refusal,
+    RigName, Seq, Settings, Standing, State, Timestamp, Tx, WorkerExit,
 };
 
 /// What a pass did, with ids as text.
@@ -260,10 +260,18 @@ impl Town {
         self.sling_request(request).into_iter().next().expect("one result")
     }
 
-    /// A sling as a direct command does it: what it scheduled starts in the same decision, if it may.
-    pub(crate) fn sling_and_pass(&mut self, ids: &[&str]) -> Vec<String> {
-        self.sling(ids);
-        self.pass().started
+    /// `ym sling` as a command carries it out: in direct mode what it scheduled starts at once, if it may; in deferred
+    /// mode it waits for a pass. Answers with what started.
+    pub(crate) fn ym_sling(&mut self, ids: &[&str], change: impl FnOnce(&mut SlingRequest)) -> Vec<String> {
+        let mut request = sling_of(ids);
+        change(&mut request);
+        let results = self.sling_request(request);
+        if self.state.settings().is_deferred() {
+            return Vec::new();
+        }
+        let slung: BTreeSet<ContextId> = results.into_iter().filter_map(|r| r.context_id).collect();
+        let pass = self.act(|tx| tx.pass(Scope::Only(&slung), None));
+        pass.starts.iter().map(|s| s.id.to_string()).collect()
     }
 
     pub(crate) fn add(&mut self, items: Vec<AddItem>) -> Result<Vec<SlingResult>, Refusal> {

@@ -36,7 +36,10 @@ pub(super) fn demo(session: &mut Session, _headless: bool, scale: u32) -> Done {
 fn play(session: &mut Session, scale: u32, began: Instant) -> Done {
     if !session.out.json() {
         let town = session.town()?;
-        session.out.line(format!("A town in {}, thrown away at the end. Agents are simulated.", town.root().display()))?;
+        session.out.line(format!(
+            "A town in {}, thrown away at the end. Agents are simulated.",
+            town.root().display()
+        ))?;
         session.out.flush()?;
     }
     for rig in work::rigs(&session.town()?) {
@@ -45,7 +48,8 @@ fn play(session: &mut Session, scale: u32, began: Instant) -> Done {
     let pieces = work::pieces(scale);
     session.command(Command::BeadImport { beads: pieces.iter().map(work::Piece::bead).collect() })?;
     for seconds in work::spans(&pieces) {
-        let ids = pieces.iter().filter(|piece| piece.seconds == seconds).map(|piece| piece.id.clone()).collect();
+        let ids =
+            pieces.iter().filter(|piece| piece.seconds == seconds).map(|piece| piece.id.clone()).collect();
         let mut request = SlingRequest { ids, ..SlingRequest::default() };
         if let Some(seconds) = seconds {
             request.formula = FormulaName::parse("demo").ok();
@@ -73,7 +77,8 @@ fn summary(session: &mut Session, seen: &watch::Seen, began: Instant) -> Done {
     out.line("")?;
     let mut table = Table::new(&["RIG", "BEADS", "CLOSED", "NOT CLOSED"]);
     for rig in work::RIGS {
-        let of_rig = || beads.beads.iter().filter(|bead| bead.rig.as_ref().is_some_and(|name| name.as_str() == *rig));
+        let of_rig =
+            || beads.beads.iter().filter(|bead| bead.rig.as_ref().is_some_and(|name| name.as_str() == *rig));
         let open: Vec<String> = of_rig()
             .filter(|bead| bead.state != Standing::Closed)
             .map(|bead| format!("{} {}", bead.id, bead.state.as_str()))
@@ -83,10 +88,18 @@ fn summary(session: &mut Session, seen: &watch::Seen, began: Instant) -> Done {
     }
     table.print(out)?;
     out.line("")?;
-    let attempts = format!("{}, at most {} at once", count(seen.started, "dispatch").replace("dispatchs", "dispatches"), seen.most_at_once);
+    let attempts = format!(
+        "{}, at most {} at once",
+        count(seen.started, "dispatch").replace("dispatchs", "dispatches"),
+        seen.most_at_once
+    );
     let line = format!("{closed} of {} beads closed in {seconds:.1} s: {attempts}.", beads.beads.len());
     out.line(out.paint(Tone::Good, &line))?;
-    out.line(format!("{} crashed and {} retried; what could not be", count(seen.crashed, "worker"), if seen.crashed == 1 { "was" } else { "were" }))?;
+    out.line(format!(
+        "{} crashed and {} retried; what could not be",
+        count(seen.crashed, "worker"),
+        if seen.crashed == 1 { "was" } else { "were" }
+    ))?;
     out.line("started three times waits for a person (circuit breaker).")?;
     out.line("Now your own: ym help quickstart")?;
     Ok(0)

@@ -38,7 +38,8 @@ impl Stage {
         clear_away_on_signal(Arc::clone(&props));
         let dir = tempfile::Builder::new().prefix("ym-demo-").tempdir();
         let dir = dir.map_err(|error| failed("cannot make a directory for the demo", error))?;
-        let town = TownDir::create(dir.path()).map_err(|error| failed("cannot make the demo's town", error))?;
+        let town =
+            TownDir::create(dir.path()).map_err(|error| failed("cannot make the demo's town", error))?;
         for rig in RIGS {
             fs::create_dir(town.root().join(rig))?;
         }
@@ -60,7 +61,8 @@ impl Stage {
             Err(why) => {
                 let said = fs::read_to_string(&log).unwrap_or_default();
                 stage.close();
-                Err(failed("the demo's daemon did not start", why).hint(said.lines().last().unwrap_or_default()))
+                Err(failed("the demo's daemon did not start", why)
+                    .hint(said.lines().last().unwrap_or_default()))
             }
         }
     }
@@ -121,8 +123,8 @@ fn clear_away(props: &Mutex<Option<Props>>) {
     let _ = dir.close();
 }
 
-/// Has a thread wait for the signals that end a program in the foreground. Children start without the block: the
-/// standard library gives them an empty mask.
+/// Has a thread wait for the signals that end a program in the foreground. Children inherit the block; a daemon
+/// lifts it for itself.
 fn clear_away_on_signal(props: Arc<Mutex<Option<Props>>>) {
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {

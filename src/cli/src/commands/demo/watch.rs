@@ -14,6 +14,9 @@ use crate::errors::Report;
 use crate::output::{Out, Tone};
 use crate::session::{Session, ask_town};
 
+/// How wide the middle of a line is.
+const WHAT: usize = 36;
+
 /// What was seen, for the summary.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
@@ -45,7 +48,13 @@ pub(super) fn until_all_ended(session: &mut Session, began: Instant) -> Result<S
 }
 
 /// Takes one event in; false when it was the last of the show.
-fn note(town: &TownDir, out: &mut Out, seen: &mut Seen, item: &RawValue, began: Instant) -> Result<bool, Report> {
+fn note(
+    town: &TownDir,
+    out: &mut Out,
+    seen: &mut Seen,
+    item: &RawValue,
+    began: Instant,
+) -> Result<bool, Report> {
     let event: Value = serde_json::from_str(item.get())?;
     let kind = event["type"].as_str().unwrap_or_default();
     let Some((tone, mark, id, what)) = seen.take(kind, &event) else {
@@ -82,7 +91,7 @@ impl Seen {
                     self.running = self.running.saturating_sub(1);
                     self.crashed += 1;
                     let why = text("/outcome/message");
-                    (Tone::Warn, "✗", bead(&text("/id")), format!("crashed ({why}), will be retried"))
+                    (Tone::Warn, "✗", bead(&text("/id")), format!("crashed ({why})"))
                 }
                 _ => return None,
             },
@@ -106,11 +115,12 @@ fn print(
     began: Instant,
 ) -> io::Result<()> {
     let blocked = status.queued_total.saturating_sub(status.queued_ready);
-    let counts = format!("{} running {} queued {blocked} blocked", status.active_polecats, status.queued_ready);
-    let what = safe_line(what, 42);
+    let counts =
+        format!("{} running {} queued {blocked} blocked", status.active_polecats, status.queued_ready);
+    let what = safe_line(what, WHAT);
     let seconds = began.elapsed().as_secs_f64();
     let mark = out.paint(tone, mark);
-    let pad = " ".repeat(42_usize.saturating_sub(what.chars().count()));
+    let pad = " ".repeat(WHAT.saturating_sub(what.chars().count()));
     let counts = out.paint(Tone::Dim, &counts);
     out.line(format!("{seconds:5.1}s {mark} {what}{pad} {counts}"))?;
     out.flush()

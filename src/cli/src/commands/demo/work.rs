@@ -26,7 +26,13 @@ const WORK: &[Row] = &[
     ("web", "login", "Login page", Some(1), &["web-design", "api-auth"]),
     ("web", "basket", "Basket page", Some(1), &["web-design", "api-cart"]),
     ("web", "checkout", "Checkout", Some(2), &["web-basket", "api-pay"]),
-    ("web", "smoke", "Smoke test of the shop", Some(1), &["web-checkout", "web-list", "web-login", "web-header"]),
+    (
+        "web",
+        "smoke",
+        "Smoke test of the shop",
+        Some(1),
+        &["web-checkout", "web-list", "web-login", "web-header"],
+    ),
     ("docs", "outline", "Outline of the manual", Some(1), &[]),
     ("docs", "setup", "How to set it up", Some(1), &["docs-outline"]),
     ("docs", "api", "API reference", Some(1), &["docs-outline", "api-pay"]),
@@ -72,7 +78,13 @@ pub(super) fn pieces(scale: u32) -> Vec<Piece> {
 /// The two that go wrong: one crashes at its first attempt, one cannot be started at all.
 fn own_command(name: &str, id: &str) -> Option<Vec<String>> {
     let words: &[&str] = match name {
-        "flaky" => &["sh", "-c", "mkdir \"tried-$1\" 2>/dev/null && echo boom && exit 1; sleep 1; echo fine", "sh", id],
+        "flaky" => &[
+            "sh",
+            "-c",
+            "mkdir \"tried-$1\" 2>/dev/null && echo boom && exit 1; sleep 1; echo fine",
+            "sh",
+            id,
+        ],
         "broken" => &["/nonexistent/translation-agent"],
         _ => return None,
     };
@@ -113,7 +125,8 @@ mod tests {
             let mut done: Vec<&str> = Vec::new();
             while done.len() < pieces.len() {
                 let ready = |piece: &&Piece| {
-                    !done.contains(&piece.id.as_str()) && piece.needs.iter().all(|need| done.contains(&need.as_str()))
+                    !done.contains(&piece.id.as_str())
+                        && piece.needs.iter().all(|need| done.contains(&need.as_str()))
                 };
                 let wave: Vec<&str> = pieces.iter().filter(ready).map(|piece| piece.id.as_str()).collect();
                 assert!(!wave.is_empty(), "the rest waits for itself");
