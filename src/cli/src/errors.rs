@@ -67,7 +67,6 @@ impl Report {
             let _ = out.line(json!({"error": error}));
             let _ = out.flush();
         } else {
-            let _ = out.flush();
             let name = out.paint_err(Tone::Bad, "ym:");
             out.complain(&format!("{name} {}", Safe(&self.message)));
             if let Some(hint) = &self.hint {
@@ -135,6 +134,23 @@ impl From<serde_json::Error> for Report {
 pub(crate) fn split_usage(text: &str) -> (String, String) {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or("bad usage");
-    let message = first.strip_prefix("error: ").unwrap_or(first).to_owned();
+    let mut message = first.strip_prefix("error: ").unwrap_or(first).to_owned();
+    if message.ends_with(':') {
+        // What is missing stands on the next line.
+        message = format!("{message} {}", lines.next().unwrap_or_default());
+    }
     (message, lines.collect::<Vec<_>>().join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_clap_says_becomes_a_message_and_a_hint() {
+        let text = "error: the following required arguments were not provided:\n  <ID>...\n\nUsage: ym wait <ID>...\n";
+        let (message, hint) = split_usage(text);
+        assert_eq!(message, "the following required arguments were not provided: <ID>...");
+        assert_eq!(hint, "Usage: ym wait <ID>...");
+    }
 }

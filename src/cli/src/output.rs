@@ -130,13 +130,13 @@ impl Out {
 
     /// Something a person should know although it is not the answer.
     pub(crate) fn notice(&mut self, text: &str) {
-        let _ = self.flush();
         let word = self.paint_err(Tone::Warn, "note:");
         self.complain(&format!("{word} {}", yard_client::Safe(text)));
     }
 
-    /// A line on standard error; if nobody reads it, nothing can be done.
-    pub(crate) fn complain(&self, line: &str) {
+    /// A line on standard error, after what was written before; if nobody reads it, nothing can be done.
+    pub(crate) fn complain(&mut self, line: &str) {
+        let _ = self.flush();
         let _ = writeln!(io::stderr().lock(), "{line}");
     }
 }

@@ -43,6 +43,11 @@ impl Session {
         Ok(town)
     }
 
+    /// The directory given with `--town`.
+    pub(crate) fn named(&self) -> Option<PathBuf> {
+        self.named.clone()
+    }
+
     /// Works in this town from now on.
     pub(crate) fn enter(&mut self, town: TownDir) {
         self.town = Some(town);

@@ -2,7 +2,7 @@
 
 use tokio::sync::mpsc;
 use yard_client::{Reply, Request};
-use yard_workers::WorkerReport;
+use yard_workers::{Waker, WorkerReport};
 
 /// Replies that may wait in a connection before its client counts as too slow.
 pub(crate) const REPLY_BACKLOG: usize = 4096;
@@ -23,6 +23,27 @@ pub(crate) enum Input {
     Terminate,
     /// Nothing new, but something to look at again.
     Nudge,
+}
+
+/// The way into the loop, from any thread: what is sent wakes it.
+#[derive(Debug, Clone)]
+pub(crate) struct Inputs {
+    sender: std::sync::mpsc::Sender<Input>,
+    waker: Waker,
+}
+
+impl Inputs {
+    /// A way in for whoever is not the loop itself.
+    pub(crate) fn new(sender: std::sync::mpsc::Sender<Input>, waker: Waker) -> Self {
+        Self { sender, waker }
+    }
+
+    /// Sends; false when the loop has ended.
+    pub(crate) fn send(&self, input: Input) -> bool {
+        let sent = self.sender.send(input).is_ok();
+        self.waker.wake();
+        sent
+    }
 }
 
 /// Where answers to one request go. A client that has gone away is not an error.

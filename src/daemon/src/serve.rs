@@ -1,13 +1,11 @@
 //! Serving a town: as the daemon, until it is told to stop; or as a passing command, for as long as its own
 //! request and those of whoever connected meanwhile take.
 
-use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use tracing::info;
 use yard_client::{Reply, Request, ServerRole};
 use yard_journal::{Holder, Lease, LeaseError, Role};
-use yard_workers::WorkerReport;
 
 use crate::core::{Core, OpenError};
 use crate::input::{Input, ReplyTo};
@@ -39,12 +37,11 @@ pub enum DaemonError {
 /// Runs the daemon in the foreground until it is drained.
 pub fn run_daemon(town: &TownDir) -> Result<(), DaemonError> {
     let _lease = daemon_lease(town)?;
-    let (inputs, received) = mpsc::channel();
-    let mut core = Core::open(town.clone(), ServerRole::Daemon, reporter(&inputs))?;
-    let server = Server::start(town, ServerRole::Daemon, inputs, true)?;
+    let mut core = Core::open(town.clone(), ServerRole::Daemon)?;
+    let server = Server::start(town, ServerRole::Daemon, core.inputs(), true)?;
     info!(town = %town.root().display(), pid = std::process::id(), "serving");
     tell_service_manager("READY=1");
-    core.run(&received, || false);
+    core.run(|| false);
     tell_service_manager("STOPPING=1");
     drop(server);
     info!("stopped");
@@ -76,26 +73,15 @@ fn tell_service_manager(message: &str) {
     }
 }
 
-fn reporter(inputs: &Sender<Input>) -> Box<dyn Fn(WorkerReport) + Send + Sync> {
-    let inputs = inputs.clone();
-    Box::new(move |report| {
-        // The loop ends before its pool: whoever reports later writes to the claim as well.
-        let _ = inputs.send(Input::Worker(report));
-    })
-}
-
 /// Carries out one request as the holder of the lease, serving whoever connects meanwhile.
 pub(crate) fn serve_one(town: &TownDir, _lease: Lease, request: Request) -> Result<Vec<Reply>, DaemonError> {
-    let (inputs, received) = mpsc::channel();
-    let mut core = Core::open(town.clone(), ServerRole::Command, reporter(&inputs))?;
-    let server = Server::start(town, ServerRole::Command, inputs.clone(), false)?;
+    let mut core = Core::open(town.clone(), ServerRole::Command)?;
+    let server = Server::start(town, ServerRole::Command, core.inputs(), false)?;
     let (reply_to, mut replies) = ReplyTo::new();
-    let ask = Input::Ask { request: Box::new(request), reply_to };
-    // The receiver is ours and lives as long as the loop.
-    let _ = inputs.send(ask);
+    core.inputs().send(Input::Ask { request: Box::new(request), reply_to });
     let mut answers = Vec::new();
     let mut leaving: Option<Instant> = None;
-    run_until(&mut core, &received, || {
+    core.run(|| {
         while let Ok(reply) = replies.try_recv() {
             let last = !matches!(reply, Reply::Item(_));
             answers.push(reply);
@@ -109,8 +95,4 @@ pub(crate) fn serve_one(town: &TownDir, _lease: Lease, request: Request) -> Resu
     drop(core);
     drop(server);
     Ok(answers)
-}
-
-fn run_until(core: &mut Core, received: &Receiver<Input>, done: impl FnMut() -> bool) {
-    core.run(received, done);
 }

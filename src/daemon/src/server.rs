@@ -5,7 +5,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -14,7 +13,7 @@ use tokio::sync::Notify;
 use yard_client::{Hello, PROTOCOL_VERSION, Reply, Request, ServerRole, SocketPath};
 use yard_engine::Refusal;
 
-use crate::input::{Input, ReplyTo};
+use crate::input::{Input, Inputs, ReplyTo};
 use crate::town::TownDir;
 
 /// Longest request accepted; an `add --file` of many thousand lines fits.
@@ -29,7 +28,7 @@ pub(crate) struct Server {
 
 struct Shared {
     role: ServerRole,
-    inputs: Sender<Input>,
+    inputs: Inputs,
     connections: AtomicUsize,
     /// No new connections are taken and those in the backlog were.
     closed: AtomicBool,
@@ -39,7 +38,7 @@ struct Shared {
 
 impl Server {
     /// Binds the town's socket, which only a holder of the lease may do, and serves it.
-    pub(crate) fn start(town: &TownDir, role: ServerRole, inputs: Sender<Input>, signals: bool) -> io::Result<Self> {
+    pub(crate) fn start(town: &TownDir, role: ServerRole, inputs: Inputs, signals: bool) -> io::Result<Self> {
         let address = SocketPath::new(&town.folder(), "ym.sock")?;
         let socket = town.folder().join("ym.sock");
         // Whoever held the lease before may have died without tidying up.
@@ -92,7 +91,7 @@ impl Drop for Server {
     }
 }
 
-async fn watch_signals(inputs: Sender<Input>) {
+async fn watch_signals(inputs: Inputs) {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
     else {
@@ -103,7 +102,7 @@ async fn watch_signals(inputs: Sender<Input>) {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        if inputs.send(Input::Terminate).is_err() {
+        if !inputs.send(Input::Terminate) {
             return;
         }
     }
@@ -135,7 +134,7 @@ async fn accept(listener: std::os::unix::net::UnixListener, path: PathBuf, share
             }
             drop(listener);
             shared.closed.store(true, Ordering::SeqCst);
-            let _ = shared.inputs.send(Input::Nudge);
+            shared.inputs.send(Input::Nudge);
             shared.end.notified().await;
         })
         .await;
@@ -153,7 +152,7 @@ fn welcome(stream: UnixStream, shared: &Arc<Shared>) {
         // A connection that breaks concerns nobody but its client.
         let _ = serve(stream, &shared).await;
         shared.connections.fetch_sub(1, Ordering::SeqCst);
-        let _ = shared.inputs.send(Input::Nudge);
+        shared.inputs.send(Input::Nudge);
     });
 }
 
@@ -183,7 +182,7 @@ async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
             }
         };
         let (reply_to, mut replies) = ReplyTo::new();
-        if shared.inputs.send(Input::Ask { request: Box::new(request), reply_to }).is_err() {
+        if !shared.inputs.send(Input::Ask { request: Box::new(request), reply_to }) {
             return Ok(());
         }
         let mut ahead = Vec::new();

@@ -178,6 +178,11 @@ impl DepKind {
         }
     }
 
+    /// Whether the holder may wait because of it: by blocking, or by inheriting what blocks a parent.
+    pub fn makes_wait(&self) -> bool {
+        self.blocks() || *self == Self::ParentChild
+    }
+
     /// The word used in files and on the command line.
     pub fn as_str(&self) -> &str {
         match self {
@@ -389,6 +394,7 @@ impl State {
                 if arrives_closed {
                     self.set_verdict(&id, None);
                 }
+                self.watch_for_cycles(&id);
                 self.recount_blockers(&id);
                 self.closing_changed(&id, was_closed);
             }
@@ -424,6 +430,7 @@ impl State {
                 }
                 self.edges_removed(&id, &dependency.on);
                 self.edges_added(&id, std::slice::from_ref(dependency));
+                self.watch_for_cycles(&id);
                 self.recount_blockers(&id);
             }
             BeadEvent::DependencyRemoved { on, .. } => {

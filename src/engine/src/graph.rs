@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::BeadId;
-use crate::bead::{DepKind, Dependency};
+use crate::bead::{Bead, DepKind, Dependency};
 use crate::state::State;
 
 /// Reverse edges: target → holders. Targets need not exist.
@@ -167,10 +167,16 @@ impl State {
         found
     }
 
-    /// A path from `from` to `to` along the edges that make one bead wait for another, if there is one; a new edge
-    /// `to → from` would close it to a cycle. Parents count, because blockers are inherited from them.
+    /// A path from `from` to `to` along the edges that make one open bead wait for another, if there is one; a new
+    /// edge `to → from` would close it to a cycle. Parents count, because blockers are inherited from them.
     pub(crate) fn waiting_path(&self, from: &BeadId, to: &BeadId) -> Option<Vec<BeadId>> {
-        let waits = |d: &&Dependency| d.kind.blocks() || d.kind == DepKind::ParentChild;
+        self.path(from, to, |bead| !bead.is_closed())
+    }
+
+    fn path(&self, from: &BeadId, to: &BeadId, waits: impl Fn(&Bead) -> bool) -> Option<Vec<BeadId>> {
+        if from != to && !self.is_awaited(to) {
+            return None;
+        }
         let mut came_from: BTreeMap<BeadId, Option<BeadId>> = BTreeMap::from([(from.clone(), None)]);
         let mut pending = vec![from.clone()];
         while let Some(next) = pending.pop() {
@@ -184,9 +190,8 @@ impl State {
                 path.reverse();
                 return Some(path);
             }
-            // A closed bead waits for nothing any more.
-            let Some(entry) = self.beads.get(&next).filter(|e| !e.bead.is_closed()) else { continue };
-            for edge in entry.bead.dependencies.iter().filter(waits) {
+            let Some(entry) = self.beads.get(&next).filter(|e| waits(&e.bead)) else { continue };
+            for edge in entry.bead.dependencies.iter().filter(|d| d.kind.makes_wait()) {
                 if !came_from.contains_key(&edge.on) {
                     came_from.insert(edge.on.clone(), Some(next.clone()));
                     pending.push(edge.on.clone());
@@ -194,6 +199,37 @@ impl State {
             }
         }
         None
+    }
+
+    /// Notices whether this bead's edges close a cycle, be it through closed beads, which may be reopened.
+    pub(crate) fn watch_for_cycles(&mut self, id: &BeadId) {
+        let Some(entry) = self.beads.get(id) else { return };
+        let mut edges = entry.bead.dependencies.iter().filter(|d| d.kind.makes_wait());
+        if !self.may_cycle && self.is_awaited(id) && edges.any(|d| self.path(&d.on, id, |_| true).is_some()) {
+            self.may_cycle = true;
+        }
+    }
+
+    /// Whether taking away, again and again, beads that wait for no other leaves some over.
+    pub(crate) fn derive_may_cycle(&self) -> bool {
+        let waits_for = |id: &BeadId| {
+            let edges = self.beads.get(id).into_iter().flat_map(|e| &e.bead.dependencies);
+            edges.filter(|d| d.kind.makes_wait() && self.beads.contains_key(&d.on)).count()
+        };
+        let mut left: BTreeMap<&BeadId, usize> = self.beads.keys().map(|id| (id, waits_for(id))).collect();
+        let mut free: Vec<&BeadId> = left.iter().filter(|(_, n)| **n == 0).map(|(id, _)| *id).collect();
+        while let Some(id) = free.pop() {
+            left.remove(id);
+            for waiting in self.dependents_of(id).chain(self.children_of(id)) {
+                if let Some(count) = left.get_mut(waiting) {
+                    *count -= 1;
+                    if *count == 0 {
+                        free.push(waiting);
+                    }
+                }
+            }
+        }
+        !left.is_empty()
     }
 
     /// Whether some bead names this one as a blocker or a parent already.

@@ -66,7 +66,7 @@ impl State {
             if let Some(other) = live.insert(bead, &dispatch.id) {
                 return Err(Violation(format!("{bead} runs twice: {other} and {}", dispatch.id)));
             }
-            let context_open = self.contexts.get(&dispatch.context).is_some_and(|c| c.is_open());
+            let context_open = self.contexts.get(&dispatch.context).is_some_and(Context::is_open);
             ensure(context_open == dispatch.running_at.is_none(), || {
                 format!("{}: running {:?} but context open {context_open}", dispatch.id, dispatch.running_at)
             })?;
@@ -125,6 +125,7 @@ impl State {
                 ensure(known, || format!("{id}: its edge to {} is not indexed", edge.on))?;
             }
         }
+        ensure(self.may_cycle || !self.derive_may_cycle(), || "a cycle went unnoticed".to_owned())?;
         ensure(blocking == self.dependents.count(), || "dependents hold more than the edges".to_owned())?;
         ensure(parents == self.children.count(), || "children hold more than the edges".to_owned())
     }

@@ -96,14 +96,22 @@ struct LaneState {
     heads: BTreeSet<(OrderKey, ClassKey)>,
 }
 
+impl LaneState {
+    /// Where the lane stands among those that offer something.
+    fn place(&self, lane: &Lane) -> Option<(u64, u64, OrderKey, Lane)> {
+        let (best, _) = self.heads.first()?;
+        Some((self.running, self.served, *best, lane.clone()))
+    }
+}
+
 /// The ready queue of the town.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Queue {
     places: BTreeMap<ContextId, (ClassKey, OrderKey)>,
     classes: BTreeMap<ClassKey, Class>,
     lanes: BTreeMap<Lane, LaneState>,
-    /// Lanes that offer something, in the order they are served.
-    serving: BTreeSet<(u64, u64, Lane)>,
+    /// Lanes that offer something, in the order they are served; equal ones by what they offer.
+    serving: BTreeSet<(u64, u64, OrderKey, Lane)>,
     waiting: BTreeMap<Limit, BTreeSet<ClassKey>>,
 }
 
@@ -150,7 +158,7 @@ impl Queue {
     /// recorded.
     pub(crate) fn pick(&mut self, has_room: impl Fn(&Limit) -> bool) -> Option<ContextId> {
         loop {
-            let (_, _, lane) = self.serving.first()?;
+            let (.., lane) = self.serving.first()?;
             let (_, class) = self.lanes.get(lane)?.heads.first()?;
             let class = class.clone();
             let full = class.limits().find(|limit| !has_room(limit));
@@ -195,10 +203,12 @@ impl Queue {
 
     fn change_lane(&mut self, lane: &Lane, change: impl FnOnce(&mut LaneState)) {
         let state = self.lanes.entry(lane.clone()).or_default();
-        self.serving.remove(&(state.running, state.served, lane.clone()));
+        if let Some(place) = state.place(lane) {
+            self.serving.remove(&place);
+        }
         change(state);
-        if !state.heads.is_empty() {
-            self.serving.insert((state.running, state.served, lane.clone()));
+        if let Some(place) = state.place(lane) {
+            self.serving.insert(place);
         }
     }
 
@@ -273,11 +283,9 @@ impl Queue {
                 return Err(format!("class {key:?}: offered {offered}, waiting {waits}"));
             }
         }
-        for (lane, state) in &self.lanes {
-            let served = self.serving.contains(&(state.running, state.served, lane.clone()));
-            if served == state.heads.is_empty() {
-                return Err(format!("lane {lane:?} with {} heads, serving {served}", state.heads.len()));
-            }
+        let places: BTreeSet<_> = self.lanes.iter().filter_map(|(lane, state)| state.place(lane)).collect();
+        if places != self.serving {
+            return Err(format!("lanes {places:?}, but serving {:?}", self.serving));
         }
         Ok(())
     }

@@ -193,7 +193,7 @@ impl State {
             let message = "town-level beads are never dispatched";
             tell(C::NotDispatchable, &|| Reason::new(C::NotDispatchable, message))?;
         }
-        self.walk_claim(entry, context, &mut tell)?;
+        Self::walk_claim(entry, context, &mut tell)?;
         if entry.blocked {
             self.walk_blockers(entry, &mut tell)?;
         }
@@ -225,7 +225,6 @@ impl State {
 
     /// Whether a person or another tool has a claim on the bead.
     fn walk_claim(
-        &self,
         entry: &BeadEntry,
         context: Option<&Context>,
         tell: &mut impl FnMut(ReasonCode, &dyn Fn() -> Reason) -> Option<()>,
@@ -240,7 +239,7 @@ impl State {
         }
         match &entry.bead.status {
             BeadStatus::Deferred => {
-                tell(C::Deferred, &|| Reason::new(C::Deferred, "it was put off (status deferred)"))?
+                tell(C::Deferred, &|| Reason::new(C::Deferred, "it was put off (status deferred)"))?;
             }
             BeadStatus::Blocked | BeadStatus::Other(_) => tell(C::Gated, &|| {
                 Reason::new(C::Gated, format!("its status is {}", entry.bead.status.as_str()))
@@ -274,13 +273,17 @@ impl State {
                     let ids: Vec<BeadId> = of_holder.map(|w| w.1.clone()).collect();
                     let through =
                         if holder == id { String::new() } else { format!(" (through its parent {holder})") };
-                    let message = match open {
-                        true => format!("waits for {}{through}", list(&ids)),
-                        false => format!("depends on {}, which nobody has{through}", list(&ids)),
+                    let message = if open {
+                        format!("waits for {}{through}", list(&ids))
+                    } else {
+                        format!("depends on {}, which nobody has{through}", list(&ids))
                     };
                     Reason::new(code, message).about(ids)
                 })?;
             }
+        }
+        if !self.may_cycle {
+            return Some(());
         }
         let around = waits.iter().find_map(|(holder, on)| Some((holder, self.waiting_path(on, holder)?)));
         if let Some((holder, path)) = around {

@@ -90,13 +90,12 @@ impl State {
             }
             let Some(entry) = self.beads.get(&next) else { return false };
             let moves = entry.bead.is_closed() || entry.work.live.is_some();
-            if !moves && !(dispatches_by_itself && self.waits_only_for_room_time_and_beads(entry)) {
+            let starts = || dispatches_by_itself && self.waits_only_for_room_time_and_beads(entry);
+            if !(moves || starts()) {
                 return false;
             }
-            let blockers: BTreeSet<BeadId> = match moves {
-                true => BTreeSet::new(),
-                false => self.waits_for(&next).into_iter().map(|(_, on)| on).collect(),
-            };
+            let waiting = if moves { Vec::new() } else { self.waits_for(&next) };
+            let blockers: BTreeSet<BeadId> = waiting.into_iter().map(|(_, on)| on).collect();
             if blockers.is_empty() {
                 ends.push(next.clone());
             }
@@ -124,6 +123,7 @@ impl State {
 
     /// Whether a scheduled bead starts by itself once its blockers are closed.
     fn waits_only_for_room_time_and_beads(&self, entry: &BeadEntry) -> bool {
+        use ReasonCode as C;
         let context = entry.work.context.as_ref().and_then(|id| self.contexts.get(id));
         let never_room = |c: &Context| {
             let mut limits = Limit::of(&c.fields.target_rig, c.fields.account.as_ref());
@@ -132,7 +132,6 @@ impl State {
         if context.is_none_or(never_room) || self.pause.as_ref().is_some_and(|pause| pause.until.is_none()) {
             return false;
         }
-        use ReasonCode as C;
         self.reasons(&entry.bead.id).iter().all(|reason| match reason.code {
             C::BlockedBy | C::Paused | C::Capacity | C::HostLoad | C::NotBefore => true,
             C::MissingDependency

@@ -37,6 +37,8 @@ pub struct State {
     pub(crate) rig_by_prefix: BTreeMap<String, RigName>,
     pub(crate) dependents: Edges,
     pub(crate) children: Edges,
+    /// Some beads may wait for themselves. While this is false, which is the rule, nobody looks for cycles.
+    pub(crate) may_cycle: bool,
     pub(crate) tracking: BTreeMap<BeadId, BTreeSet<ConvoyId>>,
     pub(crate) convoy_open_beads: BTreeMap<ConvoyId, usize>,
     pub(crate) open_contexts: BTreeSet<ContextId>,
@@ -103,6 +105,7 @@ impl State {
                 entry.blocked = blocked;
             }
         }
+        self.may_cycle = self.derive_may_cycle();
         let convoys: Vec<Convoy> = self.convoys.values().filter(|c| c.is_open()).cloned().collect();
         for convoy in &convoys {
             self.track(convoy);

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use yard_engine::{BeadId, DispatchId, Millis};
 use yard_workers::{LocalPool, RunSpec, StartOrder, StepSpec, WorkerReport};
@@ -45,7 +45,11 @@ fn pooled(round: u32, count: usize, slots: usize, run_dir: &Path) -> Result<f64,
             pool.start(order(round, started, run_dir)?)?;
             started += 1;
         }
-        match reports.recv()? {
+        let Ok(report) = reports.try_recv() else {
+            pool.attend(Duration::from_secs(1));
+            continue;
+        };
+        match report {
             WorkerReport::Ended { dispatch, exit } if exit.code == Some(0) => {
                 ended += 1;
                 pool.forget(&dispatch);
@@ -68,7 +72,7 @@ fn bare(count: usize, slots: usize, program: &Path) -> Option<f64> {
 }
 
 fn compile(dir: &Path) -> Option<PathBuf> {
-    let source = std::env::var_os("RAWSPAWN_C").unwrap_or("/work/shared/bench/rawspawn.c".into());
+    let source = std::env::var_os("RAWSPAWN_C").unwrap_or("../shared/bench/rawspawn.c".into());
     let program = dir.join("rawspawn");
     let done =
         Command::new("cc").arg("-O2").arg("-o").arg(&program).arg(source).stderr(Stdio::null()).status();

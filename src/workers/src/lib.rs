@@ -28,7 +28,7 @@ mod wire;
 pub use cook::{CookError, CookInput, Cooked, cook};
 pub use forkserver::forkserver_main;
 pub use formula::{Completion, Formula, FormulaError, FormulaStep, Isolation, Program, Variable};
-pub use pool::{Helper, LocalPool};
+pub use pool::{Helper, LocalPool, Waker};
 pub use record::{ExitCause, ExitRecord};
 pub use report::{Recovered, WorkerReport};
 pub use shim::shim_main;

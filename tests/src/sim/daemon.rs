@@ -1,10 +1,14 @@
 //! The simulated daemon: the loop of the design around the real engine. Decide, append, only then acknowledge and
 //! perform; after a crash rebuild from the log, look at every claim, go on.
 
+use std::collections::BTreeSet;
+
 use yard_engine::dispatch::{Dispatch, DispatchEvent, StopReason};
 use yard_engine::plan::Scope;
 use yard_engine::town::TownEvent;
-use yard_engine::{Answer, Asker, Command, DispatchId, Event, Kitchen, Recorded, Refusal, State, Tx};
+use yard_engine::{
+    Answer, Asker, Command, ContextId, DispatchId, Event, Kitchen, Recorded, Refusal, State, Tx,
+};
 
 use super::history::World;
 use super::workers::{Record, Report};
@@ -159,6 +163,31 @@ impl World {
         Ok((result, commit))
     }
 
+    /// A command's turn without a daemon: only what it scheduled itself starts.
+    fn turn_alone<R>(&mut self, input: impl FnOnce(&mut Tx<'_>) -> R) -> Result<(R, Commit), Halt> {
+        let known: BTreeSet<ContextId> = self.state.open_contexts().map(|c| c.id.clone()).collect();
+        self.decide(|tx| {
+            let result = input(tx);
+            let opened = tx.state().open_contexts().map(|c| c.id.clone()).filter(|id| !known.contains(id));
+            let opened: BTreeSet<ContextId> = opened.collect();
+            tx.pass(Scope::Only(&opened), None);
+            result
+        })
+    }
+
+    /// The daemon is told to go: every worker is asked to stop, for now.
+    pub(super) fn drain(&mut self) -> Result<(), Halt> {
+        self.tell(|| "drain".to_owned());
+        let live: Vec<DispatchId> = self.state.live_dispatches().map(|d| d.id.clone()).collect();
+        let asked = |tx: &mut Tx<'_>| {
+            for id in &live {
+                tx.request_stop(id, StopReason::GracefulShutdown, "daemon");
+            }
+        };
+        self.decide(asked)?;
+        Err(Halt::Crash)
+    }
+
     /// An idle turn: timers and a pass.
     pub(super) fn idle(&mut self) -> Result<(), Halt> {
         self.turn(|_| ()).map(|_| ())
@@ -182,7 +211,8 @@ impl World {
             let (_, seq) = decided(&mut tx);
             self.oracle.acknowledges(seq);
         }
-        let ((answer, seq), commit) = self.turn(decided)?;
+        let ((answer, seq), commit) =
+            if self.faults && self.dice.one_in(8) { self.turn_alone(decided)? } else { self.turn(decided)? };
         match (answer, commit) {
             (Ok(answer), Commit::Durable) => {
                 self.oracle.acknowledges(seq.max(before));

@@ -163,6 +163,7 @@ impl World {
                 self.tell(|| "crash while idle".to_owned());
                 return Err(Halt::Crash);
             }
+            98 if self.dice.one_in(2) => self.drain()?,
             _ => self.reconfigure()?,
         }
         Ok(())

@@ -25,10 +25,10 @@ pub(crate) enum ConfigCmd {
         /// Such as scheduler.max_polecats
         key: String,
         /// A number, a duration such as 30s, a word, or a list
-        #[arg(allow_hyphen_values = true)]
+        #[arg(allow_negative_numbers = true)]
         value: String,
-        /// Further words of a command
-        #[arg(allow_hyphen_values = true, trailing_var_arg = true, hide = true)]
+        /// Further words of a list; those with a hyphen after --
+        #[arg(value_name = "WORD", hide = true)]
         more: Vec<String>,
     },
     /// Take a key out of the file, so that its default holds

@@ -13,7 +13,7 @@ use crate::session::Session;
 
 /// Makes a town. If anything is wrong, nothing is left behind.
 pub(super) fn init(session: &mut Session, dir: Option<PathBuf>, prefix: Option<String>) -> Done {
-    let dir = dir.unwrap_or_else(|| PathBuf::from("."));
+    let dir = dir.or_else(|| session.named()).unwrap_or_else(|| PathBuf::from("."));
     let folder = dir.join(".yardmaster");
     if folder.symlink_metadata().is_ok() {
         let message = format!("{} is a town already", shown(&dir).display());

@@ -2,6 +2,8 @@
 
 mod topics;
 
+use std::fmt::Write as _;
+
 use clap::{Command, CommandFactory};
 
 use crate::args::Cli;
@@ -34,10 +36,11 @@ Topics (ym help TOPIC): quickstart, concepts, config, formulas, json, exit-codes
 pub(crate) fn with_groups(command: Command) -> Command {
     let mut text = String::from("{about}\n\n{usage-heading} ym [OPTIONS] [COMMAND]\n       ym --daemon\n");
     for (name, members) in GROUPS {
-        text += &format!("\n{name}:\n");
+        let _ = writeln!(text, "\n{name}:");
         for member in *members {
             let about = command.find_subcommand(member).and_then(Command::get_about);
-            text += &format!("  {member:<12} {}\n", about.map(ToString::to_string).unwrap_or_default());
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {member:<12} {about}");
         }
     }
     text += "\nOptions:\n{options}\n\n";

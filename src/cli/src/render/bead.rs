@@ -6,6 +6,7 @@ use yard_client::safe_line;
 use yard_client::views::BeadView;
 use yard_engine::command::{SlingAction, SlingResult};
 
+use super::wrap::marked;
 use super::{Table, in_short, tone_of};
 use crate::output::{Out, Tone};
 
@@ -57,8 +58,8 @@ pub(crate) fn sling_results(out: &mut Out, results: &[SlingResult], dry_run: boo
         facts.extend(result.convoy_id.as_ref().map(|convoy| format!("convoy {convoy}")));
         facts.extend(result.message.clone());
         let facts = if facts.is_empty() { String::new() } else { format!(": {}", facts.join(", ")) };
-        let text = safe_line(&format!("{} {word}{facts}", result.id), out.width() - 2);
-        out.line(format!("{} {text}", out.paint(tone, mark)))?;
+        let mark = out.paint(tone, mark);
+        marked(out, 0, &mark, &format!("{} {word}{facts}", result.id))?;
     }
     Ok(())
 }

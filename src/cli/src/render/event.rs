@@ -16,20 +16,12 @@ pub(crate) fn event_line(value: &Value, width: usize) -> String {
 /// What happened. Events of a bead read like its history; of others, their plain fields.
 fn summary(value: &Value) -> String {
     let subject = subject(value);
-    match words(value) {
-        Some((reason, actor)) => {
-            let who = if actor.is_empty() { actor } else { format!(" ({actor})") };
-            if reason.starts_with(&subject) {
-                format!("{reason}{who}")
-            } else {
-                format!("{subject} {reason}{who}")
-            }
-        }
-        None => {
-            let facts = fields(value).join(" ");
-            if facts.contains(&subject) { facts } else { format!("{subject} {facts}") }
-        }
-    }
+    let Some((reason, actor)) = words(value) else {
+        let facts = fields(value).join(" ");
+        return if facts.contains(&subject) { facts } else { format!("{subject} {facts}") };
+    };
+    let who = if actor.is_empty() { actor } else { format!(" ({actor})") };
+    if reason.starts_with(&subject) { format!("{reason}{who}") } else { format!("{subject} {reason}{who}") }
 }
 
 fn words(value: &Value) -> Option<(String, String)> {

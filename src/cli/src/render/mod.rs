@@ -7,6 +7,7 @@ mod scheduler;
 mod show;
 mod status;
 mod table;
+mod wrap;
 
 pub(crate) use bead::{beads, sling_results};
 pub(crate) use convoy::{convoy, convoys};

@@ -6,6 +6,7 @@ use yard_client::views::{CapacityView, Queued, RunView, SchedulerList, Scheduler
 use yard_client::{Safe, safe_line};
 use yard_engine::plan::PlanReason;
 
+use super::wrap::marked;
 use super::{Table, in_short};
 use crate::output::{Out, Tone};
 use crate::words::{count, now, short};
@@ -123,7 +124,7 @@ pub(crate) fn pass(out: &mut Out, view: &RunView, paused: &str) -> io::Result<()
     }
     for failed in &view.failed {
         let mark = out.paint(Tone::Bad, "✗");
-        out.line(format!("{mark} {} could not start: {}", failed.id, safe_line(&failed.error, 50)))?;
+        marked(out, 0, &mark, &format!("{} could not start: {}", failed.id, failed.error))?;
     }
     let waiting =
         if view.skipped == 0 { "none waits".to_owned() } else { format!("{} ready, waiting", view.skipped) };

@@ -6,6 +6,7 @@ use yard_client::views::{ContextView, DispatchView, ShowView, WhyView};
 use yard_client::{Safe, safe_line};
 use yard_engine::readiness::Reason;
 
+use super::wrap::marked;
 use super::{Table, tone_of};
 use crate::output::{Out, Tone};
 use crate::words::{now, short};
@@ -23,7 +24,7 @@ pub(crate) fn why(out: &mut Out, view: &WhyView) -> io::Result<()> {
         return Ok(());
     }
     out.heading("History")?;
-    let mut table = Table::plain();
+    let mut table = Table::wrapping();
     for line in &view.history {
         let said = format!("{} ({})", line.reason, line.actor);
         let to = safe_line(&line.to, 14);
@@ -37,8 +38,7 @@ fn reasons(out: &mut Out, reasons: &[Reason]) -> io::Result<()> {
         let code = serde_json::to_value(reason.code).ok();
         let code = code.as_ref().and_then(|code| code.as_str()).unwrap_or_default().to_owned();
         let mark = out.paint(Tone::Warn, "⏸");
-        let text = safe_line(&format!("{code}: {}", reason.message), out.width() - 4);
-        out.line(format!("  {mark} {text}"))?;
+        marked(out, 2, &mark, &format!("{code}: {}", reason.message))?;
     }
     Ok(())
 }
@@ -60,7 +60,7 @@ pub(crate) fn bead(out: &mut Out, view: &ShowView) -> io::Result<()> {
         Safe(&bead.status)
     ))?;
     reasons(out, &bead.reasons)?;
-    let mut facts = Table::plain();
+    let mut facts = Table::wrapping();
     let mut fact = |name: &str, value: String| facts.row(vec![name.to_owned(), value]);
     if let Some(assignee) = &bead.assignee {
         fact("assignee", assignee.clone());
@@ -91,7 +91,7 @@ pub(crate) fn bead(out: &mut Out, view: &ShowView) -> io::Result<()> {
     }
     if !view.dispatches.is_empty() {
         out.heading("Dispatches")?;
-        let mut table = Table::plain();
+        let mut table = Table::wrapping();
         for attempt in &view.dispatches {
             table.row(dispatch_row(attempt));
         }
@@ -110,7 +110,7 @@ pub(crate) fn context(out: &mut Out, view: &ContextView) -> io::Result<()> {
 
 fn context_facts(out: &mut Out, view: &ContextView) -> io::Result<()> {
     let fields = &view.fields;
-    let mut table = Table::plain();
+    let mut table = Table::wrapping();
     let mut fact = |name: &str, value: String| table.row(vec![name.to_owned(), value]);
     let reason = view.close_reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
     fact("context", format!("{} {}{reason}", view.id, view.status));
@@ -156,7 +156,7 @@ pub(crate) fn dispatch(out: &mut Out, view: &DispatchView) -> io::Result<()> {
     if out.quiet() {
         return out.line(&view.dispatch.id);
     }
-    let mut table = Table::plain();
+    let mut table = Table::wrapping();
     let dispatch = &view.dispatch;
     let mut fact = |name: &str, value: String| table.row(vec![name.to_owned(), value]);
     fact("dispatch", format!("{} ({})", dispatch.id, view.phase));

@@ -5,6 +5,7 @@ use std::io;
 use unicode_width::UnicodeWidthStr;
 use yard_client::safe_line;
 
+use super::wrap::wrap;
 use crate::output::{Out, Tone};
 
 /// No column but the last gets wider than this.
@@ -15,16 +16,27 @@ pub(crate) struct Table {
     headings: Vec<String>,
     rows: Vec<Vec<String>>,
     indent: usize,
+    wraps: bool,
 }
 
 impl Table {
     pub(crate) fn new(headings: &[&str]) -> Self {
-        Self { headings: headings.iter().map(ToString::to_string).collect(), rows: Vec::new(), indent: 0 }
+        Self {
+            headings: headings.iter().map(ToString::to_string).collect(),
+            rows: Vec::new(),
+            indent: 0,
+            wraps: false,
+        }
     }
 
     /// Rows without headings, set in a little.
     pub(crate) fn plain() -> Self {
-        Self { headings: Vec::new(), rows: Vec::new(), indent: 2 }
+        Self { headings: Vec::new(), rows: Vec::new(), indent: 2, wraps: false }
+    }
+
+    /// Rows whose last column goes on below instead of being cut.
+    pub(crate) fn wrapping() -> Self {
+        Self { wraps: true, ..Self::plain() }
     }
 
     pub(crate) fn row(&mut self, cells: Vec<String>) {
@@ -43,32 +55,37 @@ impl Table {
         };
         let widths: Vec<usize> = (0..columns).map(width_of).collect();
         if self.headings.iter().any(|heading| !heading.is_empty()) {
-            let line = self.line(&self.headings, &widths, out.width());
+            let line = self.lines(&self.headings, &widths, out.width()).concat();
             let line = out.paint(Tone::Dim, &line);
             out.line(line)?;
         }
         for row in &self.rows {
-            out.line(self.line(row, &widths, out.width()))?;
+            for line in self.lines(row, &widths, out.width()) {
+                out.line(line)?;
+            }
         }
         Ok(())
     }
 
-    fn line(&self, row: &[String], widths: &[usize], width: usize) -> String {
-        let mut line = " ".repeat(self.indent);
-        let mut used = self.indent;
-        for (column, cell) in row.iter().enumerate() {
-            let last = column + 1 == row.len();
-            let room = if last { width.saturating_sub(used).max(10) } else { widths[column] };
-            let cell = fit(cell, room);
-            line.push_str(&cell);
-            if !last {
-                let pad = (widths[column] + 2).saturating_sub(shown_width(&cell));
-                line.push_str(&" ".repeat(pad));
-                used += widths[column] + 2;
-            }
+    /// A row; more than one line only if it wraps.
+    fn lines(&self, row: &[String], widths: &[usize], width: usize) -> Vec<String> {
+        let Some((last, cells)) = row.split_last() else { return vec![String::new()] };
+        let mut head = " ".repeat(self.indent);
+        for (cell, column) in cells.iter().zip(widths) {
+            let cell = fit(cell, *column);
+            let pad = (column + 2).saturating_sub(shown_width(&cell));
+            head.push_str(&cell);
+            head.push_str(&" ".repeat(pad));
         }
-        line.truncate(line.trim_end().len());
-        line
+        let used = self.indent + widths.iter().take(cells.len()).map(|column| column + 2).sum::<usize>();
+        let room = width.saturating_sub(used).max(10);
+        let texts = if self.wraps { wrap(last, room) } else { vec![fit(last, room)] };
+        let below = " ".repeat(used);
+        let line = |(n, text): (usize, String)| {
+            let line = if n == 0 { format!("{head}{text}") } else { format!("{below}{text}") };
+            line.trim_end().to_owned()
+        };
+        texts.into_iter().enumerate().map(line).collect()
     }
 }
 
@@ -99,7 +116,7 @@ mod tests {
         table.row(vec!["日本語".to_owned(), "two\nlines".to_owned()]);
         let widths = [6, 80];
         for row in &table.rows {
-            let line = table.line(row, &widths, 80);
+            let line = table.lines(row, &widths, 80).concat();
             assert!(line.width() <= 80 && !line.contains('\n'), "{line}");
         }
         assert_eq!(shown_width("\u{1b}[31mFAIL\u{1b}[0m"), 4);

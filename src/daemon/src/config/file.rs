@@ -89,12 +89,22 @@ pub fn set(path: &Path, key: &str, text: &str) -> Result<Change, ConfigError> {
     })
 }
 
-/// Takes a key out of the file, so that its default holds.
+/// Takes a key out of the file, so that its default holds. A key nobody knows can be taken out too, if it is there.
 pub fn unset(path: &Path, key: &str) -> Result<Change, ConfigError> {
-    let place = keys::find(key)?;
+    let found = keys::find(key);
     edit(path, |document| {
-        let old = take_out(document.as_table_mut(), &place.path());
-        Ok(Change { key: place.key(), old, new: default_of(place.spec) })
+        let table = document.as_table_mut();
+        match found {
+            Ok(place) => {
+                let old = take_out(table, &place.path());
+                Ok(Change { key: place.key(), old, new: default_of(place.spec) })
+            }
+            Err(unknown) => {
+                let parts: Vec<String> = key.split('.').map(str::to_owned).collect();
+                let old = take_out(table, &parts).ok_or(unknown)?;
+                Ok(Change { key: key.to_owned(), old: Some(old), new: Json::Null })
+            }
+        }
     })
 }
 
@@ -254,6 +264,15 @@ mod tests {
         let error = set(&broken.path(), "scheduler.max_polecats", "1").expect_err("not TOML");
         assert_eq!(error.code(), "bad-config");
         assert_eq!(broken.text(), "[scheduler\n");
+    }
+
+    #[test]
+    fn a_key_that_nobody_knows_can_be_taken_out() {
+        let town = Scratch::new("unknown", "[scheduler]\nspeed = 1\nmax_polecats = 5\n");
+        assert!(super::super::read_settings(&town.path()).is_err());
+        unset(&town.path(), "scheduler.speed").expect("taken out");
+        assert_eq!(town.text(), "[scheduler]\nmax_polecats = 5\n");
+        assert!(unset(&town.path(), "scheduler.speed").is_err());
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod workers;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use yard_client::{Ask, Reply, ServerRole};
@@ -17,7 +17,7 @@ use yard_workers::{LocalPool, WorkerReport};
 
 use crate::clock::Clock;
 use crate::eventlog::Published;
-use crate::input::{Input, ReplyTo};
+use crate::input::{Input, Inputs, ReplyTo};
 use crate::stamp::FileStamp;
 use crate::starts::{PendingStarts, Promise};
 use crate::store::{Store, StoreError};
@@ -45,6 +45,8 @@ struct Drain {
 /// The loop's own things.
 pub(crate) struct Core {
     town: TownDir,
+    sender: Sender<Input>,
+    received: Receiver<Input>,
     store: Store,
     pool: LocalPool,
     clock: Clock,
@@ -82,15 +84,18 @@ impl Core {
     pub(crate) fn open(
         town: TownDir,
         role: ServerRole,
-        report: Box<dyn Fn(WorkerReport) + Send + Sync>,
     ) -> Result<Self, OpenError> {
         let store = Store::open(&town)?;
+        let (sender, received) = mpsc::channel();
+        let reports = sender.clone();
         // The pool listens before any lock is tried, so that no shim's last word is missed.
-        let pool = LocalPool::open(&town.run(), report).map_err(OpenError::Pool)?;
+        let pool = LocalPool::open(&town.run(), Box::new(move |report| drop(reports.send(Input::Worker(report))))).map_err(OpenError::Pool)?;
         let mut clock = Clock::new();
         let started = Instant::now();
         let mut core = Self {
             town,
+            sender,
+            received,
             store,
             pool,
             now: clock.now(),
@@ -120,13 +125,18 @@ impl Core {
         Ok(core)
     }
 
+    /// The way in for clients and signals.
+    pub(crate) fn inputs(&self) -> Inputs {
+        Inputs::new(self.sender.clone(), self.pool.waker())
+    }
+
     /// Runs until there is nothing more to do: a drain is over, or `may_leave` says so after a turn.
-    pub(crate) fn run(&mut self, inputs: &Receiver<Input>, mut may_leave: impl FnMut() -> bool) {
+    pub(crate) fn run(&mut self, mut may_leave: impl FnMut() -> bool) {
         if self.dispatches() {
             self.turn(Vec::new());
         }
         loop {
-            let batch = self.gather(inputs);
+            let batch = self.gather();
             let idle = batch.is_empty();
             self.turn(batch);
             if self.drain_is_over() || may_leave() {
@@ -141,28 +151,26 @@ impl Core {
 
     /// Waits for something to do, then takes all there is. News nobody waits for may linger a moment, so that it
     /// shares the next commit.
-    fn gather(&self, inputs: &Receiver<Input>) -> Vec<Input> {
-        let mut batch = Vec::new();
-        match inputs.recv_timeout(self.time_to_sleep()) {
-            Ok(input) => batch.push(input),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return batch,
+    fn gather(&mut self) -> Vec<Input> {
+        let mut batch = self.take_inputs();
+        if batch.is_empty() {
+            self.pool.attend(self.time_to_sleep());
+            batch = self.take_inputs();
         }
         let patience = Instant::now() + LAZY;
-        loop {
-            while batch.len() < LARGEST_TURN {
-                match inputs.try_recv() {
-                    Ok(input) => batch.push(input),
-                    Err(_) => break,
-                }
+        while !batch.is_empty() && batch.iter().all(|input| self.can_linger(input)) {
+            let left = patience.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
             }
-            if !batch.iter().all(|input| self.can_linger(input)) {
-                return batch;
-            }
-            match inputs.recv_timeout(patience.saturating_duration_since(Instant::now())) {
-                Ok(input) => batch.push(input),
-                Err(_) => return batch,
-            }
+            self.pool.attend(left);
+            batch.extend(self.take_inputs());
         }
+        batch
+    }
+
+    fn take_inputs(&self) -> Vec<Input> {
+        self.received.try_iter().take(LARGEST_TURN).collect()
     }
 
     fn can_linger(&self, input: &Input) -> bool {

@@ -78,6 +78,7 @@ impl Core {
     /// Does what the now durable events order.
     pub(super) fn perform(&mut self, events: &[Recorded]) {
         let mut woken = BTreeSet::new();
+        let mut ended = Vec::new();
         for recorded in events {
             let Event::Dispatch(event) = &recorded.event else { continue };
             match event {
@@ -92,11 +93,15 @@ impl Core {
                     let grace = if *at_once { Millis(0) } else { self.grace() };
                     self.stop_worker(id, grace, *reason);
                 }
-                DispatchEvent::Ended { id, .. } => self.pool.forget(id),
+                DispatchEvent::Ended { id, .. } => ended.push(id),
                 DispatchEvent::Running { .. } | DispatchEvent::StepDone { .. } | DispatchEvent::LateReport { .. } => {}
             }
         }
+        // What starts does not wait for tidying up.
         self.spawn_due();
+        for id in ended {
+            self.pool.forget(id);
+        }
         for rig in woken {
             if let Some(argv) = self.store.state().settings().rigs.get(&rig).and_then(|r| r.wake.clone()) {
                 crate::wake::wake(&self.town, &rig, &argv);

@@ -108,8 +108,7 @@ impl State {
         let old = |id: &BeadId| self.beads.get(id).map(|e| &e.bead).filter(|b| through_old && !b.is_closed());
         let waits = |id: &BeadId| -> Vec<&'a BeadId> {
             let edges = new.get(id).copied().or_else(|| old(id)).map(|b| b.dependencies.as_slice());
-            let waiting = |d: &&Dependency| d.kind.blocks() || d.kind == DepKind::ParentChild;
-            edges.unwrap_or_default().iter().filter(waiting).map(|d| &d.on).collect()
+            edges.unwrap_or_default().iter().filter(|d| d.kind.makes_wait()).map(|d| &d.on).collect()
         };
         let mut finished: BTreeSet<&BeadId> = BTreeSet::new();
         for start in new.keys().copied() {

@@ -28,8 +28,8 @@ impl Tx<'_> {
                 .hint("add that one first"));
         }
         // Beads may have waited for this id before it existed.
-        let waits = bead.dependencies.iter().filter(|d| d.kind.blocks() || d.kind == DepKind::ParentChild);
-        if let Some(path) = waits.filter_map(|d| self.state().waiting_path(&d.on, &bead.id)).next() {
+        let mut waits = bead.dependencies.iter().filter(|d| d.kind.makes_wait());
+        if let Some(path) = waits.find_map(|d| self.state().waiting_path(&d.on, &bead.id)) {
             return Err(cycle(&bead.id, &path));
         }
         let id = bead.id.to_string();
@@ -223,7 +223,7 @@ impl Tx<'_> {
         if self.state().beads[&id].bead.dependencies.contains(&dependency) {
             return Ok(done(false, format!("{id} depends on {on} already"), &id));
         }
-        if (kind.blocks() || *kind == DepKind::ParentChild)
+        if kind.makes_wait()
             && let Some(path) = self.state().waiting_path(&on, &id)
         {
             return Err(cycle(&id, &path));

@@ -52,7 +52,9 @@ impl State {
 
     /// A convoy by id or unique prefix.
     pub fn find_convoy(&self, text: &str) -> Result<ConvoyId, Refusal> {
-        let mut fits = self.convoys.keys().filter(|id| id.as_str().starts_with(text));
+        let from = (std::ops::Bound::Included(text), std::ops::Bound::Unbounded);
+        let after = self.convoys.range::<str, _>(from).map(|(id, _)| id);
+        let mut fits = after.take_while(|id| id.as_str().starts_with(text));
         match (self.convoys.get(text), fits.next(), fits.next()) {
             (Some(exact), _, _) => Ok(exact.id.clone()),
             (None, Some(only), None) => Ok(only.clone()),

@@ -64,7 +64,7 @@ impl Tx<'_> {
             Command::Pause { reason, until } => self.pause(asker, reason.clone(), *until),
             Command::Resume => Ok(self.resume(asker)),
             Command::Clear { bead } => self.clear(asker, bead.as_deref()),
-            Command::Restore { contexts } => self.restore(asker, contexts),
+            Command::Restore { contexts } => Ok(self.restore(asker, contexts)),
             Command::Retry { bead } => self.retry(asker, bead),
             Command::Hold { id, held } => self.hold(asker, id, *held),
             Command::Priority { id, priority } => self.priority(asker, id, *priority),

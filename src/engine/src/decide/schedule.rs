@@ -116,7 +116,7 @@ impl Tx<'_> {
     }
 
     /// Opens successors of cleared contexts, with everything they had.
-    pub(super) fn restore(&mut self, asker: &Asker<'_>, contexts: &[ContextId]) -> Result<Answer, Refusal> {
+    pub(super) fn restore(&mut self, asker: &Asker<'_>, contexts: &[ContextId]) -> Answer {
         let mut ids = Vec::new();
         for id in contexts {
             let Some(old) = self.state().context(id).cloned() else { continue };
@@ -132,7 +132,7 @@ impl Tx<'_> {
             }
         }
         let message = format!("{} back on the schedule", ids.len());
-        Ok(Answer::Done { changed: !ids.is_empty(), message, ids })
+        Answer::Done { changed: !ids.is_empty(), message, ids }
     }
 
     /// Opens a context that keeps the fields, the time enqueued and the counters of the one it succeeds.

@@ -85,7 +85,7 @@ impl Tx<'_> {
             if !convoy.is_open() {
                 return Err(Refusal::new("closed", format!("convoy {} is closed", convoy.id)));
             }
-            self.no_rig_for_a_set(request, "convoy")?;
+            no_rig_for_a_set(request, "convoy")?;
             let (title, id) = (convoy.title.clone(), convoy.id.clone());
             return Ok(Targets { beads: convoy.tracked.clone(), is_set: true, convoy: Some(id), title });
         }
@@ -93,7 +93,7 @@ impl Tx<'_> {
         let bead = &state.beads[&id].bead;
         let title = format!("Work: {}", bead.title);
         if bead.is_epic() {
-            self.no_rig_for_a_set(request, "epic")?;
+            no_rig_for_a_set(request, "epic")?;
             let beads = state.open_descendants(&id);
             if beads.is_empty() {
                 return Err(Refusal::new("empty-epic", format!("epic {id} has no open children"))
@@ -121,16 +121,6 @@ impl Tx<'_> {
         }
         let title = format!("Work: {} beads", beads.len());
         Ok(Targets { beads, is_set: false, convoy: None, title })
-    }
-
-    fn no_rig_for_a_set(&self, request: &SlingRequest, what: &str) -> Result<(), Refusal> {
-        match &request.rig {
-            None => Ok(()),
-            Some(_) => Err(Refusal::new(
-                "no-explicit-rig",
-                format!("a rig cannot be given with {what}: each bead goes to its own"),
-            )),
-        }
     }
 
     /// The guards, in the order the manual gives.
@@ -189,7 +179,7 @@ impl Tx<'_> {
             return Err(Box::new(result));
         }
         if !request.force {
-            self.guard_status(entry, left_out)?;
+            guard_status(entry, left_out)?;
         }
         let formula = state.formula_for(bead, &rig.name, request);
         if let Some(formula) = &formula
@@ -209,20 +199,6 @@ impl Tx<'_> {
         }
         let priority = request.priority.unwrap_or_else(|| sling_priority(bead));
         Ok(Accepted { bead: id.clone(), rig: rig.name.clone(), formula, priority })
-    }
-
-    fn guard_status(&self, entry: &BeadEntry, left_out: SlingAction) -> Result<(), Box<SlingResult>> {
-        let id = &entry.bead.id;
-        let no = |code: &str, message: String| {
-            Err(Box::new(SlingResult::new(id.as_str(), left_out).because(code, message)))
-        };
-        if let Some(owner) = claimed_elsewhere(entry) {
-            return no("claimed-elsewhere", format!("{id}: {owner}; --force takes it"));
-        }
-        if entry.bead.status == BeadStatus::Deferred {
-            return no("deferred", format!("{id} was put off (status deferred); --force takes it"));
-        }
-        Ok(())
     }
 
     /// The convoy of each accepted bead: the named one, one that tracks it already, or a new one for the rest.
@@ -312,6 +288,31 @@ impl Tx<'_> {
         self.emit(ContextEvent::Opened { context: Box::new(context), actor: asker.actor.to_owned() });
         result
     }
+}
+
+fn no_rig_for_a_set(request: &SlingRequest, what: &str) -> Result<(), Refusal> {
+    match &request.rig {
+        None => Ok(()),
+        Some(_) => Err(Refusal::new(
+            "no-explicit-rig",
+            format!("a rig cannot be given with {what}: each bead goes to its own"),
+        )),
+    }
+}
+
+/// Somebody else's claim, or a person's wish, on a bead; `--force` overrides both.
+fn guard_status(entry: &BeadEntry, left_out: SlingAction) -> Result<(), Box<SlingResult>> {
+    let id = &entry.bead.id;
+    let no = |code: &str, message: String| {
+        Err(Box::new(SlingResult::new(id.as_str(), left_out).because(code, message)))
+    };
+    if let Some(owner) = claimed_elsewhere(entry) {
+        return no("claimed-elsewhere", format!("{id}: {owner}; --force takes it"));
+    }
+    if entry.bead.status == BeadStatus::Deferred {
+        return no("deferred", format!("{id} was put off (status deferred); --force takes it"));
+    }
+    Ok(())
 }
 
 /// Bead priorities P0 to P4 as sling priorities.

@@ -90,7 +90,9 @@ fn entry_point_sling_convoy_takes_all_tracked() {
 fn dispatch_path_direct_starts_every_open_issue_of_a_convoy_at_once_without_capacity_control() {
     let mut town = town(-1);
     let ids: Vec<String> = (0..40).map(|n| format!("gt-{n:02}")).collect();
-    ids.iter().for_each(|id| town.bead(id));
+    for id in &ids {
+        town.bead(id);
+    }
     let convoy = town.convoy(&ids.iter().map(String::as_str).collect::<Vec<_>>());
     town.close("gt-00");
     assert_eq!(town.ym_sling(&[&convoy], |_| {}), ids[1..]);

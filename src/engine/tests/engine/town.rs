@@ -204,7 +204,7 @@ impl Town {
     }
 
     pub(crate) fn epic(&mut self, id: &str) {
-        self.bead_with(id, |b| b.kind = "epic".to_owned());
+        self.bead_with(id, |b| b.kind = String::from("epic"));
     }
 
     pub(crate) fn import(&mut self, beads: Vec<NewBead>) {
@@ -350,7 +350,9 @@ impl Town {
     /// Lets time pass, and what is due happen.
     pub(crate) fn advance(&mut self, span: Millis) {
         self.now = self.now.after(span.duration());
-        self.act(|tx| tx.tick());
+        self.act(|tx| {
+            tx.tick();
+        });
     }
 
     pub(crate) fn in_time(&self, span: Millis) -> Timestamp {

@@ -4,20 +4,18 @@
 //! [`LocalPool::recover`] of a later one; nothing is called lost before a sweep found nothing of it alive.
 //! [`LocalPool::start`] does not wait: it makes a file and writes to a socket.
 
+mod attend;
 mod recover;
 mod server;
 mod settle;
 mod table;
-mod thread;
 
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -31,10 +29,11 @@ use crate::socket::socket_address;
 use crate::spec::{RunSpec, StartOrder};
 use crate::sys::{self, now};
 use crate::wire::{self, Inbox, SpecSource, ToShim};
+use attend::{LISTENER, Shared, WAKE};
 use server::ForkServer;
 pub use server::Helper;
 use table::{Live, Patience, Shim, Watched};
-use thread::{LISTENER, Shared, WAKE};
+
 
 /// What a shim may need beyond the grace of a stop request before it counts as hanging.
 const SHIM_PATIENCE: Duration = Duration::from_secs(2);
@@ -44,15 +43,29 @@ pub struct LocalPool {
     shared: Arc<Shared>,
     helper: Helper,
     server: Option<ForkServer>,
-    thread: Option<JoinHandle<()>>,
-    wake: UnixStream,
+    listener: UnixListener,
+    woken: UnixStream,
+    waker: Waker,
     frame: Vec<u8>,
 }
 
+/// Ends a wait of [`LocalPool::attend`] early, from any thread.
+#[derive(Debug, Clone)]
+pub struct Waker(Arc<UnixStream>);
+
+impl Waker {
+    /// Makes the current, or else the next, wait return.
+    pub fn wake(&self) {
+        // A full socket has not been read yet: whoever waits will be woken by what is in it.
+        let _ = sys::transmit(&self.0, b"x");
+    }
+}
+
 impl LocalPool {
-    /// Opens the pool of a town, making its directory if need be. Listens on `reports.sock` at once, so that no shim's last word is missed by a
-    /// `recover` that follows; the fork server is started when first needed. `report` is called from the pool's own
-    /// threads and should only pass the report on.
+    /// Opens the pool of a town, making its directory if need be. Listens on `reports.sock` at once, so that no shim's
+    /// last word is missed by a `recover` that follows; the fork server is started when first needed. `report` is called
+    /// by [`LocalPool::attend`], and by a thread of its own for a dispatch whose shim died; it should only pass the
+    /// report on.
     pub fn open(run_dir: &Path, report: Box<dyn Fn(WorkerReport) + Send + Sync>) -> io::Result<Self> {
         Self::open_with_helper(run_dir, Helper::default(), report)
     }
@@ -67,15 +80,24 @@ impl LocalPool {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&run_dir)?;
         let listener = socket_address(&run_dir, REPORTS)?.listen()?;
         listener.set_nonblocking(true)?;
-        let shared = Arc::new(Shared::new(run_dir, report)?);
         let (wake, woken) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        let waker = Waker(Arc::new(wake));
+        let shared = Arc::new(Shared::new(run_dir, report, waker.clone())?);
         shared.poller.add(listener.as_fd(), LISTENER)?;
         shared.poller.add(woken.as_fd(), WAKE)?;
-        let theirs = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("ym-reports".to_owned()).spawn(move || {
-            thread::run(&theirs, &listener, &woken);
-        })?;
-        Ok(Self { shared, helper, server: None, thread: Some(thread), wake, frame: Vec::new() })
+        Ok(Self { shared, helper, server: None, listener, woken, waker, frame: Vec::new() })
+    }
+
+    /// Waits for news of workers, not longer than this, and passes on what there is. The thread that owns the pool
+    /// waits here, so that a worker's end reaches it without a detour through another thread.
+    pub fn attend(&mut self, patience: Duration) {
+        attend::attend(&self.shared, &self.listener, &self.woken, patience);
+    }
+
+    /// A handle by which other threads end a wait.
+    pub fn waker(&self) -> Waker {
+        self.waker.clone()
     }
 
     /// Starts a dispatch whose start is durable. An error means that it was not handed over, and that its claim is
@@ -194,16 +216,10 @@ impl LocalPool {
         let told =
             table.shim_of(dispatch).is_some_and(|shim| sys::transmit(&shim.socket, &self.frame).is_ok());
         drop(table);
-        // The report thread must learn of the new deadline.
-        self.rouse();
-        if !told && !thread::signal_shim(&path, Signal::SIGUSR1)? {
+        if !told && !attend::signal_shim(&path, Signal::SIGUSR1)? {
             self.shared.settle(dispatch.clone(), reason.to_owned());
         }
         Ok(())
-    }
-
-    fn rouse(&self) {
-        let _ = sys::transmit(&self.wake, b"x");
     }
 
     /// The steps a dispatch has finished, from its claim: where a successor may resume. Empty once it is forgotten.
@@ -223,11 +239,7 @@ impl LocalPool {
 
 impl Drop for LocalPool {
     fn drop(&mut self) {
-        self.shared.closing.store(true, Ordering::Release);
-        self.rouse();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        // A thread that follows a dead shim may outlive us; the connections must not, or idle shims would stay.
         let mut table = self.shared.table();
         table.watched.clear();
         table.idle.clear();

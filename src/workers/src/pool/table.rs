@@ -1,4 +1,4 @@
-//! Who works on what: the connections and dispatches of a pool, shared by the daemon's loop and the report thread.
+//! Who works on what: the connections and dispatches of a pool, shared with the threads that follow dead shims.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::net::UnixStream;
@@ -22,7 +22,7 @@ pub(super) struct Shim {
     pub last_words: Option<String>,
 }
 
-/// Something the report thread watches.
+/// Something the pool watches.
 pub(super) enum Watched {
     Shim(Shim),
     /// A shim of a former daemon that tells us something.

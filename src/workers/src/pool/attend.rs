@@ -1,16 +1,16 @@
-//! The report thread: hears every shim and passes on what they say, as fast as it can.
+//! Attending to the shims: hears them all and passes on what they say, as fast as it can.
 
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use yard_engine::DispatchId;
 
+use super::Waker;
 use super::settle::{self, Finding};
 use super::table::{Live, MAX_IDLE, Shim, Table, Watched};
 use crate::claim;
@@ -21,22 +21,26 @@ use crate::wire::{Filled, FromShim, Inbox};
 pub(super) const LISTENER: u64 = 0;
 pub(super) const WAKE: u64 = 1;
 
-/// What the daemon's loop and the report thread share.
+/// What the pool and the threads that follow dead shims share.
 pub(super) struct Shared {
     pub run_dir: PathBuf,
     pub poller: sys::Poller,
     pub report: Box<dyn Fn(WorkerReport) + Send + Sync>,
-    pub closing: AtomicBool,
+    pub waker: Waker,
     table: Mutex<Table>,
 }
 
 impl Shared {
-    pub(super) fn new(run_dir: PathBuf, report: Box<dyn Fn(WorkerReport) + Send + Sync>) -> io::Result<Self> {
+    pub(super) fn new(
+        run_dir: PathBuf,
+        report: Box<dyn Fn(WorkerReport) + Send + Sync>,
+        waker: Waker,
+    ) -> io::Result<Self> {
         Ok(Self {
             run_dir,
             poller: sys::Poller::new()?,
             report,
-            closing: AtomicBool::new(false),
+            waker,
             table: Mutex::default(),
         })
     }
@@ -90,6 +94,7 @@ impl Shared {
             shared.close_books(&buried);
             if let Some(report) = report {
                 (shared.report)(report);
+                shared.waker.wake();
             }
         };
         let thread = std::thread::Builder::new().name("ym-bury".to_owned()).spawn(undertaker);
@@ -117,31 +122,31 @@ enum Task {
     Hint(DispatchId, String),
 }
 
-/// Runs until the pool is closed.
-pub(super) fn run(shared: &Arc<Shared>, listener: &UnixListener, woken: &UnixStream) {
+/// One round: waits for news, then deals with all there is.
+pub(super) fn attend(shared: &Arc<Shared>, listener: &UnixListener, woken: &UnixStream, patience: Duration) {
     let mut ready = Vec::new();
     let mut tasks = Vec::new();
-    while !shared.closing.load(Ordering::Acquire) {
-        let timeout = lose_patience(shared);
-        if shared.poller.wait(timeout, &mut ready).is_err() {
-            // Nothing sensible can make it fail; do not spin if it does.
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        for &token in &ready {
-            match token {
-                LISTENER => greet(shared, listener),
-                WAKE => {
-                    let _ = sys::receive(woken, &mut [0; 64]);
-                }
-                _ => attend(shared, token, &mut tasks),
+    let patience = lose_patience(shared).map_or(patience, |next| patience.min(next));
+    // Rounded up, so that a wait for a moment does not end just before it.
+    let millis = u16::try_from(patience.as_micros().div_ceil(1000)).unwrap_or(u16::MAX);
+    if shared.poller.wait(Some(millis), &mut ready).is_err() {
+        // Nothing sensible can make it fail; do not spin if it does.
+        std::thread::sleep(patience.min(Duration::from_millis(100)));
+    }
+    for &token in &ready {
+        match token {
+            LISTENER => greet(shared, listener),
+            WAKE => {
+                let _ = sys::receive(woken, &mut [0; 64]);
             }
+            _ => listen_to(shared, token, &mut tasks),
         }
-        for task in tasks.drain(..) {
-            match task {
-                Task::Report(report) => (shared.report)(report),
-                Task::Settle(dispatch, why) => shared.settle_live(dispatch, why),
-                Task::Hint(dispatch, why) => shared.settle(dispatch, why),
-            }
+    }
+    for task in tasks {
+        match task {
+            Task::Report(report) => (shared.report)(report),
+            Task::Settle(dispatch, why) => shared.settle_live(dispatch, why),
+            Task::Hint(dispatch, why) => shared.settle(dispatch, why),
         }
     }
 }
@@ -158,7 +163,7 @@ fn greet(shared: &Shared, listener: &UnixListener) {
 }
 
 /// Reads what a connection has to say.
-fn attend(shared: &Shared, token: u64, tasks: &mut Vec<Task>) {
+fn listen_to(shared: &Shared, token: u64, tasks: &mut Vec<Task>) {
     let mut table = shared.table();
     let ended = match table.watched.get_mut(&token) {
         None => return,
@@ -300,7 +305,7 @@ fn hear_visitor(table: &mut Table, message: FromShim, tasks: &mut Vec<Task>) {
 }
 
 /// Kills the shims that did not obey a stop request in time, and says how long to wait for the next.
-fn lose_patience(shared: &Arc<Shared>) -> Option<u16> {
+fn lose_patience(shared: &Arc<Shared>) -> Option<Duration> {
     let time = Instant::now();
     let mut table = shared.table();
     if table.patience.is_empty() {
@@ -319,10 +324,7 @@ fn lose_patience(shared: &Arc<Shared>) -> Option<u16> {
     for dispatch in due {
         kill_shim(shared, dispatch);
     }
-    next.map(|at| {
-        let wait = at.saturating_duration_since(time).as_millis() + 1;
-        wait.min(60_000) as u16
-    })
+    next.map(|at| at.saturating_duration_since(time))
 }
 
 /// Ends a shim that hangs; its payload dies with it. The rest is found out as for any dead shim.
