@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// How long a condition is waited for before the test fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The program under test: `YM_BIN`, or the one built beside this test.
 pub fn ym_binary() -> PathBuf {

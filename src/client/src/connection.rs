@@ -24,10 +24,14 @@ pub enum Lost {
     #[error("nobody serves the town: {0}")]
     BeforeAsking(io::Error),
     /// The connection broke while the answer was awaited.
-    #[error("the connection broke before the answer came ({0}); the command may or may not have been carried out: look with ym status")]
+    #[error(
+        "the connection broke before the answer came ({0}); the command may or may not have been carried out: look with ym status"
+    )]
     WhileWaiting(io::Error),
     /// The server is of another version.
-    #[error("the town is served by ym {version} (protocol {theirs}, this program speaks {PROTOCOL_VERSION}): restart the daemon")]
+    #[error(
+        "the town is served by ym {version} (protocol {theirs}, this program speaks {PROTOCOL_VERSION}): restart the daemon"
+    )]
     OtherVersion {
         /// Its program version.
         version: String,
@@ -35,6 +39,9 @@ pub enum Lost {
         theirs: u32,
     },
 }
+
+/// A document with notices for people, or a refusal.
+pub type Answer = Result<(Box<RawValue>, Vec<String>), Refusal>;
 
 impl Connection {
     /// Connects and reads the greeting.
@@ -65,7 +72,7 @@ impl Connection {
         &mut self,
         request: &Request,
         mut each: impl FnMut(Box<RawValue>) -> bool,
-    ) -> Result<Result<(Box<RawValue>, Vec<String>), Refusal>, Lost> {
+    ) -> Result<Answer, Lost> {
         let mut line = serde_json::to_vec(request).map_err(|e| Lost::BeforeAsking(io::Error::other(e)))?;
         line.push(b'\n');
         self.reader.get_mut().write_all(&line).map_err(Lost::WhileWaiting)?;

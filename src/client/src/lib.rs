@@ -10,7 +10,7 @@ mod safe;
 mod socket;
 pub mod views;
 
-pub use connection::{Connection, Lost};
+pub use connection::{Answer, Connection, Lost};
 pub use protocol::{Ask, BeadFilter, EventsAsk, Hello, PROTOCOL_VERSION, Reply, Request, ServerRole};
 pub use safe::{Safe, safe_line};
 pub use socket::SocketPath;

@@ -62,7 +62,9 @@ pub fn ask(town: &TownDir, request: &Request, each: Each<'_>) -> Result<Answered
             Ask::Events { query } => return read_events(town, query, each),
             Ask::Wait { .. } => return wait_unserved(town, request, each),
             Ask::Stop { .. } => {
-                return Err(Refusal::new("no-daemon", "no daemon is running").hint("ym --daemon starts one").into());
+                return Err(Refusal::new("no-daemon", "no daemon is running")
+                    .hint("ym --daemon starts one")
+                    .into());
             }
             ask if is_read(ask) => {
                 if let Some(answered) = read_unserved(town, ask)? {

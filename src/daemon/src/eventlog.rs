@@ -38,7 +38,12 @@ impl Published {
 }
 
 /// Sends the events asked for, and more as they happen if that was asked.
-pub(crate) fn send_events(town: &TownDir, query: EventsAsk, reply_to: ReplyTo, published: Option<Arc<Published>>) {
+pub(crate) fn send_events(
+    town: &TownDir,
+    query: EventsAsk,
+    reply_to: ReplyTo,
+    published: Option<Arc<Published>>,
+) {
     let town = town.clone();
     let thread = std::thread::Builder::new().name("ym-events".to_owned());
     let spare = reply_to.clone();

@@ -172,7 +172,9 @@ pub(crate) fn worker_exit(state: &State, town: &TownDir, id: &DispatchId, exit: 
     let category = match (exit.cause, exit.code) {
         (ExitCause::HardCap, _) => Category::HardCap,
         (_, Some(YIELDED)) => Category::Yielded,
-        (_, Some(code)) if code != 0 && unavailable_codes(state, town, id).contains(&code) => Category::Unavailable,
+        (_, Some(code)) if code != 0 && unavailable_codes(state, town, id).contains(&code) => {
+            Category::Unavailable
+        }
         _ => Category::Crash,
     };
     WorkerExit {

@@ -102,7 +102,8 @@ impl Desk<'_> {
     /// The events that named a bead, as far as the log is kept.
     fn history(&self, bead: &BeadId) -> Result<Vec<Recorded>, Refusal> {
         let Some(entry) = self.state.bead(bead) else { return Ok(Vec::new()) };
-        let rows = Reader::open(&self.town.journal()).and_then(|reader| reader.events_at(&entry.work.history));
+        let rows =
+            Reader::open(&self.town.journal()).and_then(|reader| reader.events_at(&entry.work.history));
         let rows = rows.map_err(|e| Refusal::new("journal", e.to_string()))?;
         rows.iter().map(|row| recorded(row).map_err(|e| Refusal::new("journal", e.to_string()))).collect()
     }
@@ -110,16 +111,15 @@ impl Desk<'_> {
     fn log_of(&self, text: &str) -> Result<LogView, Refusal> {
         let state = self.state;
         let named = DispatchId::parse(text).ok().filter(|id| state.dispatch(id).is_some());
-        let dispatch = match named {
-            Some(id) => id,
-            None => {
-                let bead = state.find_bead(text)?;
-                let last = state.dispatches_of(&bead).last().map(|d| d.id.clone());
-                last.ok_or_else(|| {
-                    Refusal::new("no-log", format!("{bead} has never been started"))
-                        .hint(format!("ym why {bead} says why"))
-                })?
-            }
+        let dispatch = if let Some(id) = named {
+            id
+        } else {
+            let bead = state.find_bead(text)?;
+            let last = state.dispatches_of(&bead).last().map(|d| d.id.clone());
+            last.ok_or_else(|| {
+                Refusal::new("no-log", format!("{bead} has never been started"))
+                    .hint(format!("ym why {bead} says why"))
+            })?
         };
         let live = state.dispatch(&dispatch).is_some_and(yard_engine::dispatch::Dispatch::is_live);
         let path = log_path(self.town, &dispatch).to_string_lossy().into_owned();

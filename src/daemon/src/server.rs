@@ -93,7 +93,8 @@ impl Drop for Server {
 
 async fn watch_signals(inputs: Inputs) {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    let (Ok(mut terminate), Ok(mut interrupt)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
     else {
         return;
     };
@@ -126,7 +127,8 @@ async fn accept(listener: std::os::unix::net::UnixListener, path: PathBuf, share
             }
             // Nobody new finds the socket; who is in the backlog is still served.
             let _ = std::fs::remove_file(&path);
-            while let Ok(accepted) = tokio::time::timeout(std::time::Duration::ZERO, listener.accept()).await {
+            while let Ok(accepted) = tokio::time::timeout(std::time::Duration::ZERO, listener.accept()).await
+            {
                 match accepted {
                     Ok((stream, _)) => welcome(stream, &shared),
                     Err(_) => break,
@@ -212,7 +214,10 @@ async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
     }
 }
 
-async fn write_line<T: serde::Serialize>(write: &mut (impl AsyncWriteExt + Unpin), value: &T) -> io::Result<()> {
+async fn write_line<T: serde::Serialize>(
+    write: &mut (impl AsyncWriteExt + Unpin),
+    value: &T,
+) -> io::Result<()> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
     write.write_all(&line).await

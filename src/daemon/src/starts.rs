@@ -49,7 +49,13 @@ impl PendingStarts {
     }
 
     /// Answers now if nothing of it is starting, otherwise when that is over.
-    pub(crate) fn promise(&mut self, state: &State, reply_to: ReplyTo, promise: Promise, notices: Vec<String>) {
+    pub(crate) fn promise(
+        &mut self,
+        state: &State,
+        reply_to: ReplyTo,
+        promise: Promise,
+        notices: Vec<String>,
+    ) {
         let starting = promise.dispatches().into_iter().filter(|id| is_starting(state, id)).collect();
         let waiting = Waiting { reply_to, promise, starting, notices };
         if waiting.starting.is_empty() {
@@ -116,7 +122,11 @@ impl Promise {
                 results.iter().filter(|r| r.action == SlingAction::Scheduled).count()
             }
             Self::Passed { skipped, dry_run, .. } => {
-                if *dry_run { 0 } else { usize::try_from(*skipped).unwrap_or(usize::MAX) }
+                if *dry_run {
+                    0
+                } else {
+                    usize::try_from(*skipped).unwrap_or(usize::MAX)
+                }
             }
         }
     }
@@ -144,7 +154,8 @@ impl Waiting {
             }
             Promise::Passed { starts, skipped, reason, dry_run } => {
                 let error = |s: &Start| start_error(state, &s.dispatch_id);
-                let failed = starts.iter().filter_map(|s| Some(FailedStart { id: s.id.clone(), error: error(s)? }));
+                let failed =
+                    starts.iter().filter_map(|s| Some(FailedStart { id: s.id.clone(), error: error(s)? }));
                 let failed: Vec<FailedStart> = failed.collect();
                 let dispatched = starts.iter().filter(|s| dry_run || error(s).is_none()).cloned().collect();
                 Reply::document(&RunView { dispatched, skipped, failed, reason, dry_run })

@@ -116,9 +116,10 @@ pub(crate) fn recorded(row: &Row) -> Result<Recorded, UnreadableEvent> {
 }
 
 fn fold(loaded: Loaded) -> Result<State, StoreError> {
-    let rows = loaded.entities.iter().filter_map(|e| {
-        e.body.as_deref().map(|body| (e.kind.as_str(), e.id.as_str(), body))
-    });
+    let rows = loaded
+        .entities
+        .iter()
+        .filter_map(|e| e.body.as_deref().map(|body| (e.kind.as_str(), e.id.as_str(), body)));
     let mut state = State::restore(loaded.checkpoint_seq, rows)?;
     for row in &loaded.tail {
         state.apply(&recorded(row)?);

@@ -101,7 +101,10 @@ fn has_ended(state: &State, id: &BeadId) -> bool {
 
 impl Waiter {
     fn is_over(&mut self, state: &State, dispatches_by_itself: bool) -> bool {
-        if self.all && (state.live_count() > 0 || (dispatches_by_itself && state.ready_count() > 0 && state.pause().is_none())) {
+        if self.all
+            && (state.live_count() > 0
+                || (dispatches_by_itself && state.ready_count() > 0 && state.pause().is_none()))
+        {
             return false;
         }
         self.pending.retain(|id| !has_ended(state, id));

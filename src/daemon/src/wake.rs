@@ -9,7 +9,7 @@ use yard_engine::RigName;
 use crate::town::TownDir;
 
 /// How long a wake command may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// How often its end is looked for.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -17,7 +17,12 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) fn wake(town: &TownDir, rig: &RigName, argv: &[String]) {
     let Some((program, args)) = argv.split_first() else { return };
     let mut command = Command::new(program);
-    command.args(args).current_dir(town.root()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(args)
+        .current_dir(town.root())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command.env("YM_TOWN", town.root()).env("YM_RIG", rig.as_str());
     match command.spawn() {
         Err(error) => warn!(%rig, %error, "the wake command cannot be run"),

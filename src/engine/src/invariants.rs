@@ -24,6 +24,7 @@ impl State {
     pub fn check_invariants(&self) -> Result<(), Violation> {
         self.check_indexes()?;
         self.check_nothing_stale()?;
+        ensure(self.may_cycle || !self.derive_may_cycle(), || "a cycle went unnoticed".to_owned())?;
         self.check_convoys()
     }
 
@@ -85,7 +86,7 @@ impl State {
     }
 
     /// Running ≤ every cap that was in force, and the counts are those of the live dispatches.
-    fn check_slots(&self) -> Result<(), Violation> {
+    pub(crate) fn check_slots(&self) -> Result<(), Violation> {
         let live: BTreeSet<&DispatchId> =
             self.dispatches.values().filter(|d| d.is_live()).map(|d| &d.id).collect();
         ensure(live.iter().copied().eq(self.live.iter()), || "live index differs".to_owned())?;
@@ -125,7 +126,6 @@ impl State {
                 ensure(known, || format!("{id}: its edge to {} is not indexed", edge.on))?;
             }
         }
-        ensure(self.may_cycle || !self.derive_may_cycle(), || "a cycle went unnoticed".to_owned())?;
         ensure(blocking == self.dependents.count(), || "dependents hold more than the edges".to_owned())?;
         ensure(parents == self.children.count(), || "children hold more than the edges".to_owned())
     }

@@ -23,6 +23,7 @@ pub mod readiness;
 mod refusal;
 mod retry;
 pub mod rig;
+mod scan;
 pub mod settings;
 mod standing;
 mod state;

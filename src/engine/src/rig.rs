@@ -86,12 +86,12 @@ impl State {
             RigEvent::Added { rig, .. } => {
                 self.rigs.insert(rig.name.clone(), rig.clone());
                 self.touch_rig(&rig.name);
-                self.rebuild_indexes();
+                self.rebuild_queue();
             }
             RigEvent::Removed { name, .. } => {
                 self.rigs.remove(name);
                 self.touch_rig(name);
-                self.rebuild_indexes();
+                self.rebuild_queue();
             }
             RigEvent::Switched { name, switch, .. } => {
                 if let Some(rig) = self.rigs.get_mut(name) {

@@ -35,6 +35,8 @@ pub struct Settings {
     pub shutdown_timeout: Millis,
     /// How long a start may take before it counts as failed.
     pub spawn_timeout: Millis,
+    /// How often the safety scan runs.
+    pub safety_scan: Millis,
     /// Load per core above which nothing starts.
     pub max_load_per_core: Option<f64>,
     /// Free memory in bytes below which nothing starts.
@@ -65,6 +67,7 @@ impl Default for Settings {
             kill_grace: Millis::seconds(10),
             shutdown_timeout: Millis::seconds(30),
             spawn_timeout: Millis::minutes(5),
+            safety_scan: Millis::seconds(30),
             max_load_per_core: None,
             min_free_memory: None,
             log_cap: 64 * 1024 * 1024,

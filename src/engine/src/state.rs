@@ -82,14 +82,10 @@ impl State {
 
     /// Derives every index from the records.
     pub(crate) fn rebuild_indexes(&mut self) {
-        self.rig_by_prefix = self.rigs.values().map(|rig| (rig.prefix.clone(), rig.name.clone())).collect();
         self.dependents.clear();
         self.children.clear();
         self.tracking.clear();
         self.convoy_open_beads.clear();
-        self.timers.clear();
-        self.deadlines.clear();
-        self.queue = Queue::default();
         let beads: Vec<BeadId> = self.beads.keys().cloned().collect();
         for id in &beads {
             let dependencies = self.beads[id].bead.dependencies.clone();
@@ -112,8 +108,17 @@ impl State {
         }
         self.settled =
             self.beads.values().filter_map(|e| Some((e.bead.id.clone(), e.work.verdict?))).collect();
-        self.reoccupy_slots();
         self.open_contexts = self.contexts.values().filter(|c| c.is_open()).map(|c| c.id.clone()).collect();
+        self.rebuild_queue();
+    }
+
+    /// Derives what depends on rigs and settings: prefixes, slots, alarms and the queue, not the graph.
+    pub(crate) fn rebuild_queue(&mut self) {
+        self.rig_by_prefix = self.rigs.values().map(|rig| (rig.prefix.clone(), rig.name.clone())).collect();
+        self.timers.clear();
+        self.deadlines.clear();
+        self.queue = Queue::default();
+        self.reoccupy_slots();
         for id in self.open_contexts.clone() {
             self.refresh_context(&id);
         }

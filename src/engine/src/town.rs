@@ -96,7 +96,7 @@ impl State {
         match event {
             TownEvent::SettingsChanged { settings } => {
                 self.settings = Settings::clone(settings);
-                self.rebuild_indexes();
+                self.rebuild_queue();
             }
             TownEvent::Paused { pause } => self.pause = Some(pause.clone()),
             TownEvent::Resumed { .. } => self.pause = None,

@@ -18,14 +18,7 @@ pub(crate) struct Sealer {
 
 impl Sealer {
     /// The sum of an event that follows the one with the sum `previous`.
-    pub(crate) fn event(
-        &mut self,
-        previous: u64,
-        seq: Seq,
-        at: i64,
-        kind: &[u8],
-        body: &[u8],
-    ) -> u64 {
+    pub(crate) fn event(&mut self, previous: u64, seq: Seq, at: i64, kind: &[u8], body: &[u8]) -> u64 {
         self.buffer.clear();
         self.buffer.extend_from_slice(&seq.0.to_le_bytes());
         self.buffer.extend_from_slice(&at.to_le_bytes());
@@ -45,8 +38,7 @@ impl Sealer {
 
     /// A length before each inner field, so that text cannot move from one field to the next unnoticed.
     fn field(&mut self, bytes: &[u8]) {
-        self.buffer
-            .extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+        self.buffer.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
         self.buffer.extend_from_slice(bytes);
     }
 }
@@ -74,27 +66,9 @@ mod tests {
     #[test]
     fn the_sum_of_a_known_event_is_pinned() {
         let mut sealer = Sealer::default();
-        let first = sealer.event(
-            GENESIS,
-            Seq(1),
-            1_700_000_000_123,
-            b"bead.closed",
-            br#"{"id":"gt-abc"}"#,
-        );
-        let second = sealer.event(
-            first,
-            Seq(2),
-            1_700_000_000_124,
-            b"bead.closed",
-            br#"{"id":"gt-abd"}"#,
-        );
-        assert_eq!(
-            (first, second),
-            (8_937_526_962_886_941_124, 792_808_726_009_589_389)
-        );
-        assert_eq!(
-            sealer.entity(b"bead", b"gt-abc", b"{}"),
-            17_415_052_830_670_219_638
-        );
+        let first = sealer.event(GENESIS, Seq(1), 1_700_000_000_123, b"bead.closed", br#"{"id":"gt-abc"}"#);
+        let second = sealer.event(first, Seq(2), 1_700_000_000_124, b"bead.closed", br#"{"id":"gt-abd"}"#);
+        assert_eq!((first, second), (8_937_526_962_886_941_124, 792_808_726_009_589_389));
+        assert_eq!(sealer.entity(b"bead", b"gt-abc", b"{}"), 17_415_052_830_670_219_638);
     }
 }

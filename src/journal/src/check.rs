@@ -86,10 +86,7 @@ fn check_entities(conn: &Connection, report: &mut CheckReport) -> Result<(), Jou
     load::walk_entities(conn, |entity, sealed| {
         report.entities += 1;
         if !sealed {
-            let error = JournalError::CorruptEntity {
-                kind: entity.kind,
-                id: entity.id,
-            };
+            let error = JournalError::CorruptEntity { kind: entity.kind, id: entity.id };
             report.note(error.to_string());
         }
         Ok(())

@@ -33,9 +33,7 @@ pub enum JournalError {
     #[error("there is no journal at {}: check the town's path", .0.display())]
     Missing(PathBuf),
     /// The file is something else.
-    #[error(
-        "the journal file is not a yardmaster journal: move it away, or restore it from a copy"
-    )]
+    #[error("the journal file is not a yardmaster journal: move it away, or restore it from a copy")]
     NotAJournal,
     /// A row is missing or changed.
     #[error(
@@ -58,9 +56,7 @@ pub enum JournalError {
         id: String,
     },
     /// SQLite itself finds the file damaged.
-    #[error(
-        "the journal file is damaged ({0}); run `ym journal check`, and restore the file from a copy"
-    )]
+    #[error("the journal file is damaged ({0}); run `ym journal check`, and restore the file from a copy")]
     Damaged(#[source] rusqlite::Error),
     /// The rows handed to an append do not continue the log. A defect in the caller.
     #[error("event {found} does not continue the journal, which expects event {expected}")]
@@ -89,9 +85,7 @@ pub enum JournalError {
         to: Seq,
     },
     /// Somebody else holds the file locked for too long.
-    #[error(
-        "the journal is locked by another program: close it (a database browser?) and try again"
-    )]
+    #[error("the journal is locked by another program: close it (a database browser?) and try again")]
     Busy,
     /// The file or its directory may not be written, or not be opened at all.
     #[error(
@@ -109,9 +103,7 @@ pub enum JournalError {
         source: io::Error,
     },
     /// The disk refused to read or write.
-    #[error(
-        "the disk failed to read or write the journal ({0}): check the disk and the kernel log"
-    )]
+    #[error("the disk failed to read or write the journal ({0}): check the disk and the kernel log")]
     Disk(String),
     /// Anything else SQLite reports.
     #[error("the journal failed: {0}")]
@@ -126,11 +118,7 @@ impl JournalError {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 Self::Readonly(format!("{}: {source}", path.display()))
             }
-            _ => Self::Io {
-                what,
-                path: path.to_owned(),
-                source,
-            },
+            _ => Self::Io { what, path: path.to_owned(), source },
         }
     }
 
@@ -182,42 +170,15 @@ mod tests {
     #[test]
     fn errors_are_told_apart_by_what_the_caller_must_do() {
         assert!(matches!(from_code(ffi::SQLITE_FULL), JournalError::Full));
-        assert!(matches!(
-            from_code(ffi::SQLITE_IOERR_SHMSIZE),
-            JournalError::Full
-        ));
-        assert!(matches!(
-            from_code(ffi::SQLITE_IOERR_FSYNC),
-            JournalError::Fsync
-        ));
-        assert!(matches!(
-            from_code(ffi::SQLITE_IOERR_DIR_FSYNC),
-            JournalError::Fsync
-        ));
-        assert!(matches!(
-            from_code(ffi::SQLITE_IOERR_WRITE),
-            JournalError::Disk(_)
-        ));
+        assert!(matches!(from_code(ffi::SQLITE_IOERR_SHMSIZE), JournalError::Full));
+        assert!(matches!(from_code(ffi::SQLITE_IOERR_FSYNC), JournalError::Fsync));
+        assert!(matches!(from_code(ffi::SQLITE_IOERR_DIR_FSYNC), JournalError::Fsync));
+        assert!(matches!(from_code(ffi::SQLITE_IOERR_WRITE), JournalError::Disk(_)));
         assert!(matches!(from_code(ffi::SQLITE_BUSY), JournalError::Busy));
-        assert!(matches!(
-            from_code(ffi::SQLITE_BUSY_RECOVERY),
-            JournalError::Busy
-        ));
-        assert!(matches!(
-            from_code(ffi::SQLITE_READONLY),
-            JournalError::Readonly(_)
-        ));
-        assert!(matches!(
-            from_code(ffi::SQLITE_CANTOPEN),
-            JournalError::Readonly(_)
-        ));
-        assert!(matches!(
-            from_code(ffi::SQLITE_CORRUPT),
-            JournalError::Damaged(_)
-        ));
-        assert!(matches!(
-            from_code(ffi::SQLITE_NOTADB),
-            JournalError::NotAJournal
-        ));
+        assert!(matches!(from_code(ffi::SQLITE_BUSY_RECOVERY), JournalError::Busy));
+        assert!(matches!(from_code(ffi::SQLITE_READONLY), JournalError::Readonly(_)));
+        assert!(matches!(from_code(ffi::SQLITE_CANTOPEN), JournalError::Readonly(_)));
+        assert!(matches!(from_code(ffi::SQLITE_CORRUPT), JournalError::Damaged(_)));
+        assert!(matches!(from_code(ffi::SQLITE_NOTADB), JournalError::NotAJournal));
     }
 }

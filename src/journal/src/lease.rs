@@ -88,13 +88,7 @@ impl Lease {
     /// Takes the lease if nobody has it. Never waits.
     pub fn try_acquire(path: &Path, role: Role) -> Result<Self, LeaseError> {
         let mut open = OpenOptions::new();
-        let mut file = open
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(path)?;
+        let mut file = open.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
         for _ in 0..ATTEMPTS {
             if locked(file.try_lock())? {
                 sign(&mut file, role);
@@ -140,15 +134,9 @@ fn locked(attempt: Result<(), TryLockError>) -> io::Result<bool> {
 
 /// Leaves a note for people. A full disk is no reason to refuse the lease.
 fn sign(file: &mut File, role: Role) {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let started_at = Timestamp::from_millis(now.as_millis() as i64);
-    let note = Note {
-        pid: std::process::id(),
-        role,
-        started_at,
-    };
+    let note = Note { pid: std::process::id(), role, started_at };
     let _ = file.set_len(0);
     let _ = serde_json::to_string(&note).map(|text| file.write_all((text + "\n").as_bytes()));
 }
@@ -156,10 +144,6 @@ fn sign(file: &mut File, role: Role) {
 /// What the note says; nothing if it is missing or half written.
 fn read_note(file: &mut File) -> Holder {
     let mut text = String::new();
-    let read = file
-        .rewind()
-        .and_then(|()| file.take(4096).read_to_string(&mut text));
-    read.ok()
-        .and_then(|_| serde_json::from_str(&text).ok())
-        .unwrap_or_default()
+    let read = file.rewind().and_then(|()| file.take(4096).read_to_string(&mut text));
+    read.ok().and_then(|_| serde_json::from_str(&text).ok()).unwrap_or_default()
 }

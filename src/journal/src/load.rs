@@ -26,14 +26,8 @@ pub(crate) struct Meta {
 pub(crate) fn meta(conn: &Connection) -> Result<Meta, JournalError> {
     let read = |row: &rusqlite::Row<'_>| {
         let (seq, sum, checkpoint): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        let base = Link {
-            seq: Seq(seq as u64),
-            sum: sum as u64,
-        };
-        Ok(Meta {
-            base,
-            checkpoint: Seq(checkpoint as u64),
-        })
+        let base = Link { seq: Seq(seq as u64), sum: sum as u64 };
+        Ok(Meta { base, checkpoint: Seq(checkpoint as u64) })
     };
     conn.prepare_cached("SELECT base_seq, base_sum, checkpoint_seq FROM meta")?
         .query_row([], read)
@@ -47,19 +41,13 @@ pub(crate) fn tip(conn: &Connection, meta: &Meta) -> Result<Link, JournalError> 
         .prepare_cached("SELECT seq, sum FROM events ORDER BY seq DESC LIMIT 1")?
         .query_row([], |row| {
             let (seq, sum): (i64, i64) = (row.get(0)?, row.get(1)?);
-            Ok(Link {
-                seq: Seq(seq as u64),
-                sum: sum as u64,
-            })
+            Ok(Link { seq: Seq(seq as u64), sum: sum as u64 })
         })
         .optional()?
         .unwrap_or(meta.base);
     if last.seq < meta.checkpoint {
         let what = "the log ends here, before its checkpoint";
-        return Err(JournalError::Corrupt {
-            seq: last.seq.next(),
-            what,
-        });
+        return Err(JournalError::Corrupt { seq: last.seq.next(), what });
     }
     Ok(last)
 }
@@ -72,14 +60,8 @@ pub(crate) fn link_at(conn: &Connection, meta: &Meta, seq: Seq) -> Result<Link, 
     conn.prepare_cached("SELECT sum FROM events WHERE seq = ?1")?
         .query_row([seq.0 as i64], |row| row.get::<_, i64>(0))
         .optional()?
-        .map(|sum| Link {
-            seq,
-            sum: sum as u64,
-        })
-        .ok_or(JournalError::Corrupt {
-            seq,
-            what: "the event is missing",
-        })
+        .map(|sum| Link { seq, sum: sum as u64 })
+        .ok_or(JournalError::Corrupt { seq, what: "the event is missing" })
 }
 
 /// Walks all events after `from` and tells `visit` of each, with whether it continues the chain. The chain goes
@@ -89,19 +71,15 @@ pub(crate) fn walk(
     from: Link,
     mut visit: impl FnMut(&RawEvent<'_>, Result<(), JournalError>) -> Result<(), JournalError>,
 ) -> Result<Link, JournalError> {
-    let mut statement = conn.prepare_cached(
-        "SELECT seq, at, kind, body, sum FROM events WHERE seq > ?1 ORDER BY seq",
-    )?;
+    let mut statement =
+        conn.prepare_cached("SELECT seq, at, kind, body, sum FROM events WHERE seq > ?1 ORDER BY seq")?;
     let mut rows = statement.query([from.seq.0 as i64])?;
     let (mut last, mut sealer) = (from, Sealer::default());
     while let Some(row) = rows.next()? {
         let event = RawEvent::read(row)?;
         let due = last.seq.next();
         let verdict = if event.seq != due {
-            Err(JournalError::Corrupt {
-                seq: due,
-                what: "the event is missing",
-            })
+            Err(JournalError::Corrupt { seq: due, what: "the event is missing" })
         } else if sealer.event(last.sum, event.seq, event.at, event.kind, event.body) == event.sum {
             Ok(())
         } else {
@@ -109,10 +87,7 @@ pub(crate) fn walk(
             Err(JournalError::Corrupt { seq: due, what })
         };
         visit(&event, verdict)?;
-        last = Link {
-            seq: event.seq,
-            sum: event.sum,
-        };
+        last = Link { seq: event.seq, sum: event.sum };
     }
     Ok(last)
 }
@@ -126,11 +101,7 @@ pub(crate) fn walk_entities(
     let mut rows = statement.query([])?;
     let mut sealer = Sealer::default();
     let bytes = |row: &rusqlite::Row<'_>, column| -> Result<Vec<u8>, JournalError> {
-        Ok(row
-            .get_ref(column)?
-            .as_bytes()
-            .map_err(rusqlite::Error::from)?
-            .to_vec())
+        Ok(row.get_ref(column)?.as_bytes().map_err(rusqlite::Error::from)?.to_vec())
     };
     while let Some(row) = rows.next()? {
         let (kind, id, body) = (bytes(row, 0)?, bytes(row, 1)?, bytes(row, 2)?);
@@ -138,11 +109,7 @@ pub(crate) fn walk_entities(
         let (kind, kind_whole) = text(kind);
         let (id, id_whole) = text(id);
         let (body, body_whole) = text(body);
-        let entity = EntityRow {
-            kind,
-            id,
-            body: Some(body),
-        };
+        let entity = EntityRow { kind, id, body: Some(body) };
         visit(entity, sealed && kind_whole && id_whole && body_whole)?;
     }
     Ok(())
@@ -152,10 +119,7 @@ pub(crate) fn walk_entities(
 fn text(bytes: Vec<u8>) -> (String, bool) {
     match String::from_utf8(bytes) {
         Ok(text) => (text, true),
-        Err(error) => (
-            String::from_utf8_lossy(error.as_bytes()).into_owned(),
-            false,
-        ),
+        Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), false),
     }
 }
 
@@ -169,10 +133,7 @@ pub(crate) fn load(conn: &Connection) -> Result<(Loaded, Link), JournalError> {
     let mut entities = Vec::new();
     walk_entities(conn, |entity, sealed| {
         if !sealed {
-            return Err(JournalError::CorruptEntity {
-                kind: entity.kind,
-                id: entity.id,
-            });
+            return Err(JournalError::CorruptEntity { kind: entity.kind, id: entity.id });
         }
         entities.push(entity);
         Ok(())
@@ -184,12 +145,5 @@ pub(crate) fn load(conn: &Connection) -> Result<(Loaded, Link), JournalError> {
         tail.push(event.to_row()?);
         Ok(())
     })?;
-    Ok((
-        Loaded {
-            checkpoint_seq: meta.checkpoint,
-            entities,
-            tail,
-        },
-        last,
-    ))
+    Ok((Loaded { checkpoint_seq: meta.checkpoint, entities, tail }, last))
 }

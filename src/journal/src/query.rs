@@ -34,8 +34,7 @@ impl EventQuery {
              ORDER BY seq {order} LIMIT ?4"
         ))?;
         let mut rows = statement.query(params![
-            self.since
-                .map_or(-1, |seq| i64::try_from(seq.0).unwrap_or(i64::MAX)),
+            self.since.map_or(-1, |seq| i64::try_from(seq.0).unwrap_or(i64::MAX)),
             self.since_time.map_or(i64::MIN, Timestamp::as_millis),
             self.kind,
             count.map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX)),
@@ -57,13 +56,11 @@ pub(crate) fn events_at(conn: &Connection, wanted: &[Seq]) -> Result<Vec<Row>, J
     let mut wanted = wanted.to_vec();
     wanted.sort_unstable();
     wanted.dedup();
-    let mut statement =
-        conn.prepare_cached("SELECT seq, at, kind, body, sum FROM events WHERE seq = ?1")?;
+    let mut statement = conn.prepare_cached("SELECT seq, at, kind, body, sum FROM events WHERE seq = ?1")?;
     let mut found = Vec::with_capacity(wanted.len());
     for seq in wanted {
-        let row = statement.query_row([seq.0 as i64], |row| {
-            Ok(RawEvent::read(row).and_then(|event| event.to_row()))
-        });
+        let row = statement
+            .query_row([seq.0 as i64], |row| Ok(RawEvent::read(row).and_then(|event| event.to_row())));
         if let Some(row) = row.optional()? {
             found.push(row?);
         }

@@ -32,10 +32,7 @@ struct Source {
 impl Reader {
     /// Opens an existing journal.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
-        Ok(Self {
-            path: path.to_owned(),
-            source: RefCell::new(Source::open(path)?),
-        })
+        Ok(Self { path: path.to_owned(), source: RefCell::new(Source::open(path)?) })
     }
 
     /// The last checkpoint and all events after it, verified.
@@ -70,15 +67,8 @@ impl Reader {
         let source = self.source()?;
         schema::inspect(&source.conn)?;
         let mut open = OpenOptions::new();
-        let file = open
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(target)
-            .map_err(failed)?;
-        let copied = source
-            .conn
-            .execute("VACUUM INTO ?1", [uri(target, "mode=rw")]);
+        let file = open.write(true).create_new(true).mode(0o600).open(target).map_err(failed)?;
+        let copied = source.conn.execute("VACUUM INTO ?1", [uri(target, "mode=rw")]);
         let copied = copied.map_err(|error| JournalError::from(error).with_cause(&source.conn));
         // SQLite leaves it to us to make the copy durable.
         let copied = copied.and_then(|_| file.sync_all().map_err(failed));

@@ -52,10 +52,7 @@ impl<'a> RawEvent<'a> {
     /// Reads the columns `seq, at, kind, body, sum`, in this order.
     pub(crate) fn read(row: &'a rusqlite::Row<'_>) -> Result<Self, JournalError> {
         let seq = Seq(row.get::<_, i64>(0)? as u64);
-        let odd = |_| JournalError::Corrupt {
-            seq,
-            what: "the row has a column of the wrong type",
-        };
+        let odd = |_| JournalError::Corrupt { seq, what: "the row has a column of the wrong type" };
         Ok(Self {
             seq,
             at: row.get(1)?,
@@ -70,10 +67,7 @@ impl<'a> RawEvent<'a> {
         let text = |bytes: &[u8]| {
             std::str::from_utf8(bytes)
                 .map(str::to_owned)
-                .map_err(|_| JournalError::Corrupt {
-                    seq: self.seq,
-                    what: "the row is not valid text",
-                })
+                .map_err(|_| JournalError::Corrupt { seq: self.seq, what: "the row is not valid text" })
         };
         Ok(Row {
             seq: self.seq,

@@ -35,35 +35,22 @@ pub(crate) fn inspect(conn: &Connection) -> Result<Found, JournalError> {
     if id == APPLICATION_ID {
         return match version {
             SCHEMA_VERSION => Ok(Found::Current),
-            found if found > SCHEMA_VERSION => Err(JournalError::NewerSchema {
-                found,
-                known: SCHEMA_VERSION,
-            }),
+            found if found > SCHEMA_VERSION => {
+                Err(JournalError::NewerSchema { found, known: SCHEMA_VERSION })
+            }
             _ => Err(JournalError::NotAJournal),
         };
     }
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    if id == 0 && version == 0 && tables == 0 {
-        Ok(Found::Blank)
-    } else {
-        Err(JournalError::NotAJournal)
-    }
+    if id == 0 && version == 0 && tables == 0 { Ok(Found::Blank) } else { Err(JournalError::NotAJournal) }
 }
 
 /// Creates an empty file that only its owner may read, unless there is one. An existing file is not opened:
 /// closing it again would drop the locks SQLite holds on it elsewhere in this process.
 pub(crate) fn create_file(path: &Path) -> Result<(), JournalError> {
-    match OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-    {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => {
-            let folder = path
-                .parent()
-                .filter(|it| !it.as_os_str().is_empty())
-                .unwrap_or(Path::new("."));
+            let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let synced = File::open(folder).and_then(|folder| folder.sync_all());
             synced.map_err(|error| JournalError::io("make durable the folder", folder, error))
         }

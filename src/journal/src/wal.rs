@@ -80,11 +80,7 @@ impl WalKeeper {
             seen.frames.store(frames.max(0) as u32, Relaxed);
             Ok(())
         }))?;
-        Ok(Self {
-            path: path.to_owned(),
-            shared,
-            thread: None,
-        })
+        Ok(Self { path: path.to_owned(), shared, thread: None })
     }
 
     /// The writer's turn: while the guard lives, no last pass runs.
@@ -125,10 +121,7 @@ impl WalKeeper {
             let (ask, asked) = sync_channel(1);
             let (path, shared) = (self.path.clone(), Arc::clone(&self.shared));
             let named = thread::Builder::new().name("ym-wal".to_owned());
-            self.thread = named
-                .spawn(move || keep(&path, &shared, &asked))
-                .ok()
-                .map(|it| (ask, it));
+            self.thread = named.spawn(move || keep(&path, &shared, &asked)).ok().map(|it| (ask, it));
         }
         if let Some((ask, _)) = &self.thread {
             let _ = ask.try_send(());
@@ -163,9 +156,7 @@ fn keep(path: &Path, shared: &Shared, asked: &Receiver<()>) {
             continue;
         }
         if conn.is_none() {
-            conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
-                .and_then(joined)
-                .ok();
+            conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(joined).ok();
         }
         let Some(conn) = &conn else { continue };
         match round(conn, shared) {
@@ -219,8 +210,7 @@ mod tests {
     }
 
     fn write(conn: &Connection) {
-        conn.execute("INSERT INTO t VALUES (zeroblob(100000))", [])
-            .unwrap();
+        conn.execute("INSERT INTO t VALUES (zeroblob(100000))", []).unwrap();
     }
 
     #[test]
@@ -229,8 +219,7 @@ mod tests {
         let path = folder.path().join("t.db");
         let (conn, keeper) = writer(&path);
         let own = Connection::open(&path).unwrap();
-        own.query_row("SELECT count(*) FROM t", [], |_| Ok(()))
-            .unwrap();
+        own.query_row("SELECT count(*) FROM t", [], |_| Ok(())).unwrap();
         (0..10).for_each(|_| write(&conn));
         let long = keeper.shared.frames.load(Relaxed);
         assert_eq!(round(&own, &keeper.shared).unwrap(), long);
@@ -245,9 +234,7 @@ mod tests {
         let (conn, mut keeper) = writer(&path);
         write(&conn);
         let reader = Connection::open(&path).unwrap();
-        reader
-            .execute_batch("BEGIN; SELECT count(*) FROM t")
-            .unwrap();
+        reader.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
         while keeper.shared.frames.load(Relaxed) < LIMIT {
             write(&conn);
         }

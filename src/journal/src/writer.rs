@@ -34,8 +34,7 @@ impl Journal {
         if conn.is_readonly(MAIN_DB)? {
             return Err(JournalError::Readonly("it is write-protected".to_owned()));
         }
-        let mode: String =
-            conn.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+        let mode: String = conn.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
         if mode != "wal" {
             return Err(JournalError::Readonly(format!(
                 "its file system allows only journal mode {mode:?}, not \"wal\""
@@ -47,12 +46,7 @@ impl Journal {
         schema::ensure(&mut conn)?;
         let wal = WalKeeper::watch(&mut conn, path)?;
         let tip = load::tip(&conn, &load::meta(&conn)?)?;
-        Ok(Self {
-            conn,
-            wal,
-            sealer: Sealer::default(),
-            tip,
-        })
+        Ok(Self { conn, wal, sealer: Sealer::default(), tip })
     }
 
     /// The last checkpoint and all events after it, verified. Appends continue from what was read.
@@ -72,32 +66,16 @@ impl Journal {
         let mut tip = self.tip;
         let sealer = &mut self.sealer;
         let stored = transact(&self.conn, &self.wal, |conn| {
-            let mut insert =
-                conn.prepare_cached("INSERT INTO events VALUES (?1, ?2, ?3, ?4, ?5)")?;
+            let mut insert = conn.prepare_cached("INSERT INTO events VALUES (?1, ?2, ?3, ?4, ?5)")?;
             for row in rows {
                 let expected = tip.seq.next();
                 if row.seq != expected {
-                    return Err(JournalError::OutOfOrder {
-                        expected,
-                        found: row.seq,
-                    });
+                    return Err(JournalError::OutOfOrder { expected, found: row.seq });
                 }
                 let at = row.at.as_millis();
-                let sum = sealer.event(
-                    tip.sum,
-                    row.seq,
-                    at,
-                    row.kind.as_bytes(),
-                    row.body.as_bytes(),
-                );
+                let sum = sealer.event(tip.sum, row.seq, at, row.kind.as_bytes(), row.body.as_bytes());
                 insert
-                    .execute(params![
-                        row.seq.0 as i64,
-                        at,
-                        row.kind,
-                        row.body,
-                        sum as i64
-                    ])
+                    .execute(params![row.seq.0 as i64, at, row.kind, row.body, sum as i64])
                     .map_err(|error| taken(error, row.seq))?;
                 tip = Link { seq: row.seq, sum };
             }
@@ -121,8 +99,7 @@ impl Journal {
                 "INSERT INTO entities VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT (kind, id) DO UPDATE SET body = excluded.body, sum = excluded.sum",
             )?;
-            let mut remove =
-                conn.prepare_cached("DELETE FROM entities WHERE kind = ?1 AND id = ?2")?;
+            let mut remove = conn.prepare_cached("DELETE FROM entities WHERE kind = ?1 AND id = ?2")?;
             for EntityRow { kind, id, body } in changed {
                 if let Some(body) = body {
                     let sum = sealer.entity(kind.as_bytes(), id.as_bytes(), body.as_bytes());
@@ -131,8 +108,7 @@ impl Journal {
                     remove.execute([kind, id])?;
                 }
             }
-            conn.prepare_cached("UPDATE meta SET checkpoint_seq = ?1")?
-                .execute([seq.0 as i64])?;
+            conn.prepare_cached("UPDATE meta SET checkpoint_seq = ?1")?.execute([seq.0 as i64])?;
             Ok(())
         });
         self.settle(stored)
@@ -147,9 +123,8 @@ impl Journal {
                 return Ok(0);
             }
             let base = load::link_at(conn, &meta, last)?;
-            let gone = conn
-                .prepare_cached("DELETE FROM events WHERE seq <= ?1")?
-                .execute([base.seq.0 as i64])?;
+            let gone =
+                conn.prepare_cached("DELETE FROM events WHERE seq <= ?1")?.execute([base.seq.0 as i64])?;
             conn.prepare_cached("UPDATE meta SET base_seq = ?1, base_sum = ?2")?
                 .execute([base.seq.0 as i64, base.sum as i64])?;
             Ok(gone as u64)
@@ -193,9 +168,8 @@ fn transact<T>(
         conn.prepare_cached(sql)?.execute([])?;
         Ok(())
     };
-    let done = run("BEGIN IMMEDIATE")
-        .and_then(|()| work(conn))
-        .and_then(|value| run("COMMIT").map(|()| value));
+    let done =
+        run("BEGIN IMMEDIATE").and_then(|()| work(conn)).and_then(|value| run("COMMIT").map(|()| value));
     done.map_err(|error| {
         let error = error.with_cause(conn);
         if matches!(error, JournalError::Fsync) {
@@ -227,12 +201,7 @@ mod tests {
 
     fn row(seq: u64, length: usize) -> Row {
         let (at, kind) = (Timestamp::from_millis(7), "bead.added".to_owned());
-        Row {
-            seq: Seq(seq),
-            at,
-            kind,
-            body: "x".repeat(length),
-        }
+        Row { seq: Seq(seq), at, kind, body: "x".repeat(length) }
     }
 
     /// A full file stands in for a full disk where no file system can be mounted.
@@ -241,13 +210,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(&folder.path().join("journal.db")).unwrap();
         journal.append(&[row(1, 10)]).unwrap();
-        let pages = journal
-            .conn
-            .pragma_query_value(None, "page_count", |it| it.get::<_, i64>(0))
-            .unwrap();
+        let pages = journal.conn.pragma_query_value(None, "page_count", |it| it.get::<_, i64>(0)).unwrap();
         let limit = |conn: &Connection, pages: i64| {
-            conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
-                .unwrap();
+            conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
         };
         limit(&journal.conn, pages + 1);
         let batch = [row(2, 10), row(3, 100_000)];
@@ -264,14 +229,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(&folder.path().join("journal.db")).unwrap();
         journal.wal.set_fsync_failed();
-        assert!(matches!(
-            journal.append(&[row(1, 10)]),
-            Err(JournalError::Fsync)
-        ));
-        assert!(matches!(
-            journal.checkpoint(Seq(0), &[]),
-            Err(JournalError::Fsync)
-        ));
+        assert!(matches!(journal.append(&[row(1, 10)]), Err(JournalError::Fsync)));
+        assert!(matches!(journal.checkpoint(Seq(0), &[]), Err(JournalError::Fsync)));
         assert_eq!(journal.load().unwrap(), Loaded::default());
     }
 }

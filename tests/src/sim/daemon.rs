@@ -142,7 +142,7 @@ impl World {
     }
 
     fn may_crash(&mut self, when: &str) -> Result<(), Halt> {
-        if self.faults && self.dice.one_in(40) {
+        if self.faults && self.dice.one_in(24) {
             self.tell(|| format!("crash {when}"));
             return Err(Halt::Crash);
         }
@@ -252,7 +252,7 @@ impl World {
                 Report::Ended(id, exit) => Report::Ended(current(&id), exit),
             };
         }
-        let (_, commit) = self.turn(|tx| match &report {
+        let ((), commit) = self.turn(|tx| match &report {
             Report::Running(id) => tx.worker_running(id, None),
             Report::StepDone(id) => tx.worker_step_done(id, "work"),
             Report::StartFailed(id) => tx.worker_start_failed(id, "it could not be run"),
@@ -314,6 +314,18 @@ impl World {
         Ok(())
     }
 
+    /// The safety scan, in slices. It must find nothing.
+    pub(super) fn scan(&mut self) -> Result<(), Halt> {
+        let mut from = None;
+        loop {
+            let (next, _) = self.turn(|tx| tx.scan(from.as_ref(), 3))?;
+            match next {
+                Some(last) => from = Some(last),
+                None => return Ok(()),
+            }
+        }
+    }
+
     /// Writes a checkpoint of what is durable.
     pub(super) fn checkpoint(&mut self) {
         self.tell(|| "checkpoint".to_owned());
@@ -334,7 +346,10 @@ impl World {
         for id in self.state.live_dispatches().map(|d: &Dispatch| d.id.clone()).collect::<Vec<_>>() {
             self.settle(&id)?;
         }
-        self.turn(|tx| tx.close_stale_contexts()).map(|_| ())
+        self.turn(|tx| {
+            tx.close_stale_contexts();
+        })
+        .map(|_| ())
     }
 
     fn without_pauses(&self) -> State {

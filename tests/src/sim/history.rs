@@ -104,7 +104,7 @@ impl World {
     fn go_through(&mut self) -> Result<(), Broken> {
         self.surviving(Self::set_up)?;
         self.faults = true;
-        for _ in 0..self.dice.between(20, 60) {
+        for _ in 0..self.dice.between(10, 40) {
             self.surviving(Self::something_happens)?;
         }
         self.faults = false;
@@ -115,7 +115,8 @@ impl World {
         self.surviving(Self::clear_up)?;
         self.oracle.check_balance(&self.workers)?;
         self.oracle.check_recovered(&self.state)?;
-        self.oracle.check_recovered(&self.disk.restore(true)?)
+        let written = self.dice.one_in(4);
+        self.oracle.check_recovered(&self.disk.restore(written)?)
     }
 
     /// Does something; if the daemon crashes over it, starts it again until it stays up.
@@ -152,7 +153,8 @@ impl World {
             34..54 => self.a_report_arrives()?,
             54..74 => self.operator_acts()?,
             74..84 => self.time_passes()?,
-            84..90 => self.daemon_looks_around()?,
+            84..89 => self.daemon_looks_around()?,
+            89 => self.scan()?,
             90..93 => self.checkpoint(),
             93..95 => self.disk.full = !self.disk.full,
             95..97 => {

@@ -112,7 +112,9 @@ impl World {
         };
         let ids: Vec<BeadId> = beads.iter().filter_map(|b| b.id.as_deref().map(bead_id)).collect();
         if self.ask(&Command::BeadImport { beads })?.is_some() {
-            ids.into_iter().for_each(|id| self.gains(id));
+            for id in ids {
+                self.gains(id);
+            }
         }
         Ok(())
     }
@@ -219,7 +221,9 @@ impl World {
         let argv = vec!["work".to_owned()];
         let items = vec![AddItem { argv, after, ..AddItem::default() }];
         if let Some(Answer::Added { results }) = self.ask(&Command::Add { items })? {
-            results.iter().for_each(|r| self.gains(bead_id(&r.id)));
+            for result in &results {
+                self.gains(bead_id(&result.id));
+            }
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ impl Oracle {
         Broken::unless(seq == expected, || format!("event {seq} became durable, expected {expected}"))?;
         match &recorded.event {
             Event::Dispatch(DispatchEvent::Started { dispatch }) => {
-                self.check_start(dispatch, recorded.at)?
+                self.check_start(dispatch, recorded.at)?;
             }
             Event::Dispatch(DispatchEvent::Running { id, .. }) => {
                 let claimed = workers
@@ -50,12 +50,15 @@ impl Oracle {
                 }
             }
             Event::Dispatch(DispatchEvent::Ended { id, outcome, .. }) => {
-                self.check_end(id, outcome, workers)?
+                self.check_end(id, outcome, workers)?;
             }
             Event::Context(ContextEvent::Closed { id, .. }) => {
                 *self.closings.entry(id.clone()).or_default() += 1;
             }
             Event::Town(TownEvent::SettingsChanged { .. }) => self.configured = wanted.clone(),
+            Event::Town(TownEvent::Repaired { difference }) => {
+                return Err(Broken(format!("the safety scan found {difference}")));
+            }
             _ => {}
         }
         self.durable.apply(recorded);

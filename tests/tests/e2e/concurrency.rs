@@ -50,7 +50,8 @@ fn a_pause_while_a_pass_runs_is_never_lost() {
     let mut town = Town::new();
     town.set("scheduler.max_polecats", "2");
     town.start_daemon();
-    let items: Vec<String> = (0..300).map(|i| json!({"id": format!("y-{i}"), "argv": ["true"]}).to_string()).collect();
+    let items: Vec<String> =
+        (0..300).map(|i| json!({"id": format!("y-{i}"), "argv": ["true"]}).to_string()).collect();
     town.run_with_input(["add", "--file", "-"], items.join("\n").as_bytes()).ok();
     for _ in 0..20 {
         let before = town.json(["scheduler", "status"])["queued_total"].as_u64().expect("a count");

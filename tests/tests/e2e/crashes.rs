@@ -2,6 +2,7 @@
 //! forgotten.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -14,7 +15,8 @@ impl Dice {
     fn new() -> Self {
         let seed = std::env::var("YM_TEST_SEED").ok().and_then(|s| s.parse().ok());
         let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) * 7919);
-        eprintln!("repeat with YM_TEST_SEED={seed}");
+        // Shown by the test runner if the test fails.
+        let _ = writeln!(std::io::stderr(), "repeat with YM_TEST_SEED={seed}");
         Self(seed)
     }
 
@@ -75,7 +77,9 @@ fn check_load(town: &Town, beads: usize) {
 }
 
 fn fork_server_of(daemon: u32) -> Option<u32> {
-    processes().into_iter().find(|pid| parent_of(*pid) == Some(daemon) && command_line(*pid).contains("__forkserver"))
+    processes()
+        .into_iter()
+        .find(|pid| parent_of(*pid) == Some(daemon) && command_line(*pid).contains("__forkserver"))
 }
 
 fn survive_kills(kill_fork_server: bool) {
@@ -131,11 +135,15 @@ fn a_killed_shim_takes_its_worker_with_it_and_the_bead_is_retried() {
     let flag = town.root().join("second");
     let script = format!("[ -e '{0}' ] && exit 0; touch '{0}'; sleep 1000 & sleep 1000", flag.display());
     town.run(["add", "--name", "victim", "--", "sh", "-c", &script]).ok();
-    wait_until("the worker to run", || flag.exists() && !town.json(["status"])["running"][0]["pid"].is_null());
+    wait_until("the worker to run", || {
+        flag.exists() && !town.json(["status"])["running"][0]["pid"].is_null()
+    });
     let running = town.json(["status"])["running"][0].clone();
     let worker = running["pid"].as_u64().expect("a pid") as u32;
     let bead = running["id"].as_str().expect("an id").to_owned();
-    wait_until("its children to run", || processes().into_iter().filter(|p| parent_of(*p) == Some(worker)).count() == 2);
+    wait_until("its children to run", || {
+        processes().into_iter().filter(|p| parent_of(*p) == Some(worker)).count() == 2
+    });
     let children: Vec<u32> = processes().into_iter().filter(|p| parent_of(*p) == Some(worker)).collect();
     kill_nine(parent_of(worker).expect("its shim"));
     town.await_state(&bead, "closed");

@@ -16,10 +16,13 @@ fn ten_beads_blocked_by_one_start_in_the_same_pass() {
     }
     town.start_daemon();
     town.run(["bead", "close", "y-gate"]).ok();
-    wait_until("all ten to run", || town.json(["status"])["running"].as_array().is_some_and(|r| r.len() == 10));
+    wait_until("all ten to run", || {
+        town.json(["status"])["running"].as_array().is_some_and(|r| r.len() == 10)
+    });
     let events = town.events(None);
     let closed = events.iter().position(|e| e["type"] == "bead.closed").expect("the close");
-    let next: Vec<&str> = events[closed + 1..=closed + 10].iter().filter_map(|e| e["type"].as_str()).collect();
+    let next: Vec<&str> =
+        events[closed + 1..=closed + 10].iter().filter_map(|e| e["type"].as_str()).collect();
     assert_eq!(next, ["dispatch.started"; 10], "they follow the close in the same commit");
     let times: Vec<&str> = events[closed..=closed + 10].iter().filter_map(|e| e["at"].as_str()).collect();
     assert!(times.iter().all(|t| *t == times[0]), "{times:?}");
@@ -40,8 +43,11 @@ fn a_chain_runs_to_its_end_by_itself() {
     let waited = town.json(["wait", "--all"]);
     assert_eq!(waited["failed"], json!([]));
     assert_eq!(town.state_of("y-29"), "closed");
-    let closed: Vec<String> =
-        town.events(Some("bead.closed")).iter().map(|e| e["id"].as_str().unwrap_or_default().to_owned()).collect();
+    let closed: Vec<String> = town
+        .events(Some("bead.closed"))
+        .iter()
+        .map(|e| e["id"].as_str().unwrap_or_default().to_owned())
+        .collect();
     let expected: Vec<String> = (0..30).map(|i| format!("y-{i}")).collect();
     assert_eq!(closed, expected, "in order");
 }
@@ -86,7 +92,9 @@ fn stop_can_leave_workers_running() {
     town.start_daemon();
     let id = town.run(["-q", "add", "--", "sleep", "1000"]).ok().stdout.trim().to_owned();
     town.await_state(&id, "running");
-    let pid = town.json(["status"])["running"][0]["pid"].as_u64().expect("a pid") as u32;
+    let running = || town.json(["status"])["running"][0]["pid"].as_u64();
+    wait_until("its program to run", || running().is_some());
+    let pid = running().expect("a pid") as u32;
     town.run(["stop", "--leave-running"]).ok();
     assert!(yard_tests::town::is_alive(pid));
     town.run(["cancel", &id]).ok();

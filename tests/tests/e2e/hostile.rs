@@ -34,7 +34,14 @@ fn titles_are_data_everywhere() {
         town.run(["wait", &id]).ok();
         let log = town.run(["logs", &id]).ok().stdout;
         assert!(log.contains(&format!("<{title}>")), "the environment holds it whole");
-        for command in [&["show", &id][..], &["why", &id], &["status"], &["bead", "list"], &["convoy", "list"], &["events"]] {
+        for command in [
+            &["show", &id][..],
+            &["why", &id],
+            &["status"],
+            &["bead", "list"],
+            &["convoy", "list"],
+            &["events"],
+        ] {
             let text = town.run(command).ok().stdout;
             assert!(!has_controls(&text), "{command:?} of {title:?} shows {text:?}");
         }

@@ -91,7 +91,10 @@ fn scheduler_pause_resume_and_clear() {
     town.run(["sling", "gt-a", "gt-b", "gastown"]).ok();
     town.run(["scheduler", "pause", "--reason", "maintenance"]).ok();
     let run = town.json(["scheduler", "run"]);
-    assert_eq!((run["reason"].as_str(), run["dispatched"].as_array().map(Vec::len)), (Some("paused"), Some(0)));
+    assert_eq!(
+        (run["reason"].as_str(), run["dispatched"].as_array().map(Vec::len)),
+        (Some("paused"), Some(0))
+    );
     let status = town.json(["scheduler", "status"]);
     assert_eq!(status["paused"], true);
     assert_eq!(status["paused_by"], "tester");
@@ -112,8 +115,22 @@ fn context_fields_are_all_in_the_record() {
     town.set("worker.agent", r#"["cat"]"#);
     town.run(["bead", "add", "full", "--id", "gt-full"]).ok();
     town.run([
-        "sling", "gt-full", "gastown", "--args", "be careful", "--merge", "direct", "--base-branch", "dev",
-        "--account", "main", "--agent", "claude", "--no-merge", "--owned", "--ralph",
+        "sling",
+        "gt-full",
+        "gastown",
+        "--args",
+        "be careful",
+        "--merge",
+        "direct",
+        "--base-branch",
+        "dev",
+        "--account",
+        "main",
+        "--agent",
+        "claude",
+        "--no-merge",
+        "--owned",
+        "--ralph",
     ])
     .ok();
     let context = town.json(["show", "gt-full"])["context"].clone();
@@ -150,7 +167,10 @@ fn circuit_breaker_opens_after_three_failed_starts_and_retry_rearms() {
         assert_eq!(run["failed"][0]["id"], "gt-x", "{run}");
         let context = town.json(["show", "gt-x"])["context"].clone();
         assert_eq!(context["dispatch_failures"], failures);
-        assert!(context["last_failure"].as_str().is_some_and(|t| t.contains("/no/such/program")), "{context}");
+        assert!(
+            context["last_failure"].as_str().is_some_and(|t| t.contains("/no/such/program")),
+            "{context}"
+        );
     }
     assert_eq!(town.state_of("gt-x"), "circuit-broken");
     assert_eq!(town.json(["show", "gt-x"])["context"]["close_reason"], "circuit-broken");

@@ -25,7 +25,10 @@ fn the_cross_rig_guard_rejects_and_force_overrides() {
     town.shell_bead("api-1", "true");
     assert_eq!(code_of(&town, &["api-1", "web"]), "cross-rig");
     let forced = town.json(["sling", "api-1", "web", "--force"]);
-    assert_eq!((&forced["results"][0]["action"], &forced["results"][0]["rig"]), (&json!("scheduled"), &json!("web")));
+    assert_eq!(
+        (&forced["results"][0]["action"], &forced["results"][0]["rig"]),
+        (&json!("scheduled"), &json!("web"))
+    );
 }
 
 #[test]

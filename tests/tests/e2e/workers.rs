@@ -31,7 +31,10 @@ fn exit_codes_decide_what_follows() {
     town.shell_bead("y-unavailable", "exit 69");
     town.run(["sling", "y-fails", "y-unavailable"]).ok();
     town.run(["wait", "--all"]);
-    assert_eq!((town.state_of("y-fails"), town.reasons_of("y-fails")), ("queued".into(), vec!["not-before".into()]));
+    assert_eq!(
+        (town.state_of("y-fails"), town.reasons_of("y-fails")),
+        ("queued".into(), vec!["not-before".into()])
+    );
     let fails = town.json(["show", "y-fails"]);
     assert_eq!((&fails["context"]["crashes"], &fails["context"]["unavailables"]), (&json!(1), &json!(0)));
     let away = town.json(["show", "y-unavailable"]);

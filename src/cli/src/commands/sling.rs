@@ -1,10 +1,9 @@
 //! `ym sling` and `ym add`.
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use yard_client::views::SlingView;
 use yard_engine::command::{AddItem, SlingAction, SlingRequest, SlingResult};
-use yard_engine::{AccountName, Command, FormulaName, Refusal, RigName};
+use yard_engine::{AccountName, Command, FormulaName, Refusal};
 
 use super::{Done, input_name, read_input};
 use crate::args::{AddArgs, SlingArgs};
@@ -18,7 +17,7 @@ pub(super) fn sling(session: &mut Session, args: SlingArgs) -> Done {
             .hint("sling it without --assign"));
     }
     let dry_run = args.dry_run;
-    let document = ask_with_rig(session, request(args)?)?;
+    let document = session.command(Command::Sling(Box::new(request(args)?)))?;
     let view: SlingView = serde_json::from_str(document.get())?;
     let refused = |result: &SlingResult| result.action == SlingAction::Refused;
     let all_refused = !view.results.is_empty() && view.results.iter().all(refused);
@@ -69,31 +68,6 @@ fn request(args: SlingArgs) -> Result<SlingRequest, Report> {
         force: args.force,
         dry_run: args.dry_run,
     })
-}
-
-/// Slings, taking the last word for a rig if it is one. A refusal changes nothing, so the second reading may be
-/// tried after the first; the likelier one comes first, and most slings need one ask.
-fn ask_with_rig(session: &mut Session, plain: SlingRequest) -> Result<Box<RawValue>, Report> {
-    let last = plain.ids.last().filter(|_| plain.ids.len() > 1);
-    let Some(rig) = last.and_then(|last| RigName::parse(last).ok()) else {
-        return session.command(Command::Sling(Box::new(plain)));
-    };
-    let mut with_rig = plain.clone();
-    with_rig.ids.pop();
-    with_rig.rig = Some(rig.clone());
-    // The id of a bead has a hyphen after its prefix; most names of rigs have none.
-    let rig_first = !rig.as_str().contains('-');
-    let (first, second) = if rig_first { (with_rig, plain) } else { (plain, with_rig) };
-    let wrong_reading = |report: &Report| matches!(report.code(), "unknown-rig" | "unknown-bead");
-    match session.command(Command::Sling(Box::new(first))) {
-        Err(report) if wrong_reading(&report) => {
-            session.command(Command::Sling(Box::new(second))).map_err(|again| match again.code() {
-                "unknown-rig" | "unknown-bead" => report,
-                _ => again,
-            })
-        }
-        other => other,
-    }
 }
 
 pub(super) fn add(session: &mut Session, args: AddArgs) -> Done {

@@ -117,9 +117,8 @@ fn completed(state: &State, convoy: &Convoy) -> usize {
 pub fn convoy(state: &State, id: &ConvoyId) -> Option<ConvoyView> {
     let convoy = state.convoy(id)?;
     let tracked: Vec<TrackedView> = convoy.tracked.iter().map(|id| tracked(state, id)).collect();
-    let count = |wanted: &[Standing]| {
-        tracked.iter().filter(|t| t.state.is_some_and(|s| wanted.contains(&s))).count()
-    };
+    let count =
+        |wanted: &[Standing]| tracked.iter().filter(|t| t.state.is_some_and(|s| wanted.contains(&s))).count();
     Some(ConvoyView {
         id: convoy.id.clone(),
         title: convoy.title.clone(),

@@ -16,6 +16,6 @@ pub use show::{
     ContextView, DispatchView, HistoryLine, LogView, ShowView, WhyView, context, dispatch, history_line, why,
 };
 pub use status::{
-    DaemonView, FailedStart, Outcomes, RunView, RunningView, SlingView, StatusView, StuckView, WaitView, running,
-    status,
+    DaemonView, FailedStart, Outcomes, RunView, RunningView, SlingView, StatusView, StuckView, WaitView,
+    running, status,
 };

@@ -86,6 +86,9 @@ pub struct LogView {
 pub struct WhyView {
     /// The bead.
     pub id: BeadId,
+    /// Its title.
+    #[serde(default)]
+    pub title: String,
     /// `bead`.
     pub kind: String,
     /// Where it stands.
@@ -168,16 +171,19 @@ pub fn why(state: &State, id: &BeadId, events: &[Recorded]) -> Option<WhyView> {
         }
     }
     let ready = reasons.is_empty() && standing != Standing::Closed;
-    Some(WhyView { id: id.clone(), kind: "bead".to_owned(), state: standing, ready, reasons, history })
+    let title = state.bead(id).map(|e| e.bead.title.clone()).unwrap_or_default();
+    Some(WhyView { id: id.clone(), title, kind: "bead".to_owned(), state: standing, ready, reasons, history })
 }
 
 /// An event as a transition of its bead; none if it changes nothing one would ask about.
 pub fn history_line(recorded: &Recorded) -> Option<HistoryLine> {
     let (to, reason, actor): (&str, String, &str) = match &recorded.event {
         Event::Bead(event) => bead_line(event)?,
-        Event::Context(event) => context_line(event)?,
+        Event::Context(event) => context_line(event),
         Event::Dispatch(event) => dispatch_line(event)?,
-        Event::Convoy(ConvoyEvent::Created { .. } | ConvoyEvent::Closed { .. }) | Event::Town(_) | Event::Rig(_) => {
+        Event::Convoy(ConvoyEvent::Created { .. } | ConvoyEvent::Closed { .. })
+        | Event::Town(_)
+        | Event::Rig(_) => {
             return None;
         }
     };
@@ -195,9 +201,9 @@ fn bead_line(event: &BeadEvent) -> Option<(&str, String, &str)> {
     })
 }
 
-fn context_line(event: &ContextEvent) -> Option<(&str, String, &str)> {
+fn context_line(event: &ContextEvent) -> (&str, String, &str) {
     use yard_engine::context::CloseReason as R;
-    Some(match event {
+    match event {
         ContextEvent::Opened { context, actor } => {
             let what = match (&context.predecessor, context.not_before) {
                 (None, _) => "scheduled".to_owned(),
@@ -213,7 +219,9 @@ fn context_line(event: &ContextEvent) -> Option<(&str, String, &str)> {
         ContextEvent::Held { held, actor, .. } => {
             ("queued", if *held { "held" } else { "released" }.to_owned(), actor)
         }
-        ContextEvent::Prioritised { priority, actor, .. } => ("queued", format!("priority {priority}"), actor),
+        ContextEvent::Prioritised { priority, actor, .. } => {
+            ("queued", format!("priority {priority}"), actor)
+        }
         ContextEvent::Closed { reason, detail, actor, .. } => {
             let to = match reason {
                 R::CircuitBroken => "circuit-broken",
@@ -225,7 +233,7 @@ fn context_line(event: &ContextEvent) -> Option<(&str, String, &str)> {
             let detail = detail.as_ref().map(|d| format!(": {d}")).unwrap_or_default();
             (to, format!("{}{detail}", reason.as_str()), actor)
         }
-    })
+    }
 }
 
 fn dispatch_line(event: &DispatchEvent) -> Option<(&str, String, &str)> {
@@ -236,11 +244,15 @@ fn dispatch_line(event: &DispatchEvent) -> Option<(&str, String, &str)> {
         DispatchEvent::StopRequested { reason, actor, .. } => {
             ("running", format!("asked to stop: {}", reason.as_str()), actor)
         }
+        // A failed start follows as an event of its context, with its count.
+        DispatchEvent::Ended { outcome: Outcome::StartFailed { .. }, .. }
+        | DispatchEvent::LateReport { .. } => {
+            return None;
+        }
         DispatchEvent::Ended { id, outcome, next } => {
             let to = match next {
                 Next::BackInQueue | Next::Requeued => "queued",
-                Next::Finished => "done",
-                Next::Settled(Verdict::Done) => "done",
+                Next::Finished | Next::Settled(Verdict::Done) => "done",
                 Next::Settled(Verdict::Failed) => "failed",
                 Next::Settled(Verdict::Unavailable) => "blocked",
                 Next::Settled(Verdict::Cancelled) => "cancelled",
@@ -248,6 +260,5 @@ fn dispatch_line(event: &DispatchEvent) -> Option<(&str, String, &str)> {
             };
             (to, format!("{id} {}", outcome_words(outcome)), "worker")
         }
-        DispatchEvent::LateReport { .. } => return None,
     })
 }

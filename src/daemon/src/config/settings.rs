@@ -113,6 +113,7 @@ fn take(settings: &mut Settings, place: &Place, meaning: Meaning) {
         ("limits.kill_grace", M::Span(span)) => settings.kill_grace = span,
         ("limits.shutdown_timeout", M::Span(span)) => settings.shutdown_timeout = span,
         ("limits.spawn_timeout", M::Span(span)) => settings.spawn_timeout = span,
+        ("scheduler.safety_scan", M::Span(span)) => settings.safety_scan = span,
         ("host.max_load_per_core", M::Number(n)) => settings.max_load_per_core = Some(n),
         ("host.min_free_memory", M::Bytes(n)) => settings.min_free_memory = Some(n),
         ("worker.log_cap", M::Bytes(n)) => settings.log_cap = n,

@@ -53,11 +53,15 @@ impl Core {
                 self.config_seen = None;
                 self.read_config();
                 self.next_scan = Instant::now();
-                owed.push(Owed::Reply(reply_to, Reply::document(&serde_json::json!({"poked": true, "alerts": self.alerts}))));
+                owed.push(Owed::Reply(
+                    reply_to,
+                    Reply::document(&serde_json::json!({"poked": true, "alerts": self.alerts})),
+                ));
             }
             Ask::Stop { timeout_ms, leave_running } => {
                 if self.role == ServerRole::Command {
-                    let refusal = Refusal::new("no-daemon", "no daemon is running").hint("ym --daemon starts one");
+                    let refusal =
+                        Refusal::new("no-daemon", "no daemon is running").hint("ym --daemon starts one");
                     owed.push(Owed::Reply(reply_to, Reply::Error(refusal)));
                 } else {
                     let configured = self.store.state().settings().shutdown_timeout;
@@ -152,8 +156,11 @@ impl Core {
         if left == 0 || self.role.dispatches_by_itself() {
             return Vec::new();
         }
-        let what = if left == 1 { "1 bead waits".to_owned() } else { format!("{left} beads wait") };
-        vec![format!("{what} and nothing will start them by itself: run `ym --daemon`, or `ym scheduler run`")]
+        let what = match left {
+            1 => "1 bead waits, and nothing will start it by itself".to_owned(),
+            _ => format!("{left} beads wait, and nothing will start them by itself"),
+        };
+        vec![format!("{what}: run `ym --daemon`, or `ym scheduler run`")]
     }
 
     pub(super) fn desk(&self) -> Desk<'_> {
@@ -192,4 +199,3 @@ fn is_dry(command: &Command) -> bool {
         _ => false,
     }
 }
-

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use yard_client::{Ask, Reply, ServerRole};
 use yard_engine::plan::Scope;
-use yard_engine::{ContextId, DispatchId, Timestamp};
+use yard_engine::{BeadId, ContextId, DispatchId, Timestamp};
 use yard_workers::{LocalPool, WorkerReport};
 
 use crate::clock::Clock;
@@ -30,8 +30,8 @@ const LARGEST_TURN: usize = 4096;
 const LAZY: Duration = Duration::from_millis(5);
 /// How often the config file and the host are looked at.
 const LOOK_AROUND: Duration = Duration::from_secs(1);
-/// How often everything is checked against the claims and from scratch.
-const SAFETY_SCAN: Duration = Duration::from_secs(30);
+/// Beads the safety scan looks at in one turn: about a millisecond's worth.
+const SCAN_SLICE: usize = 500;
 /// Extra time for a drain after its grace, for the shims to write their records.
 const DRAIN_SLACK: Duration = Duration::from_secs(2);
 
@@ -69,7 +69,12 @@ pub(crate) struct Core {
     config_seen: Option<FileStamp>,
     next_look: Instant,
     next_scan: Instant,
+    /// Where the safety scan goes on, while one is under way.
+    scanning: Option<ScanFrom>,
 }
+
+/// The bead after which the safety scan goes on; none at its beginning.
+struct ScanFrom(Option<BeadId>);
 
 /// What a turn will answer once it is durable.
 enum Owed {
@@ -81,17 +86,17 @@ enum Owed {
 
 impl Core {
     /// Takes over a town whose lease we hold: reads the config, recovers what ran, closes what is stale.
-    pub(crate) fn open(
-        town: TownDir,
-        role: ServerRole,
-    ) -> Result<Self, OpenError> {
+    pub(crate) fn open(town: TownDir, role: ServerRole) -> Result<Self, OpenError> {
         let store = Store::open(&town)?;
         let (sender, received) = mpsc::channel();
         let reports = sender.clone();
         // The pool listens before any lock is tried, so that no shim's last word is missed.
-        let pool = LocalPool::open(&town.run(), Box::new(move |report| drop(reports.send(Input::Worker(report))))).map_err(OpenError::Pool)?;
+        let pool =
+            LocalPool::open(&town.run(), Box::new(move |report| drop(reports.send(Input::Worker(report)))))
+                .map_err(OpenError::Pool)?;
         let mut clock = Clock::new();
         let started = Instant::now();
+        let first_scan = store.state().settings().safety_scan.duration();
         let mut core = Self {
             town,
             sender,
@@ -112,11 +117,14 @@ impl Core {
             read_only: None,
             config_seen: None,
             next_look: started,
-            next_scan: started + SAFETY_SCAN,
+            next_scan: started + first_scan,
+            scanning: None,
         };
         core.read_config();
         core.recover();
-        core.store.decide(core.now, |tx| tx.close_stale_contexts());
+        core.store.decide(core.now, |tx| {
+            tx.close_stale_contexts();
+        });
         match core.store.commit() {
             Ok(events) => core.perform(&events),
             Err(error) if role == ServerRole::Command => return Err(error.into()),
@@ -175,15 +183,15 @@ impl Core {
 
     fn can_linger(&self, input: &Input) -> bool {
         match input {
-            Input::Worker(WorkerReport::Running { dispatch, .. } | WorkerReport::StepDone { dispatch, .. }) => {
-                !self.starts.awaits(dispatch)
-            }
+            Input::Worker(
+                WorkerReport::Running { dispatch, .. } | WorkerReport::StepDone { dispatch, .. },
+            ) => !self.starts.awaits(dispatch),
             Input::Worker(_) | Input::Ask { .. } | Input::Terminate | Input::Nudge => false,
         }
     }
 
     fn time_to_sleep(&self) -> Duration {
-        if !self.own_reports.is_empty() {
+        if !self.own_reports.is_empty() || self.scanning.is_some() {
             return Duration::ZERO;
         }
         let mut until = self.next_look;
@@ -194,7 +202,13 @@ impl Core {
             until = until.min(drain.until);
         }
         let sleep = until.saturating_duration_since(Instant::now());
-        let due = self.store.state().next_due().into_iter().chain(self.unspawned.first().map(|(at, _, _)| *at)).min();
+        let due = self
+            .store
+            .state()
+            .next_due()
+            .into_iter()
+            .chain(self.unspawned.first().map(|(at, _, _)| *at))
+            .min();
         match due {
             Some(due) => sleep.min(due.since(crate::clock::wall_clock()) + Duration::from_millis(1)),
             None => sleep,
@@ -212,6 +226,8 @@ impl Core {
         if self.read_only.is_some() {
             self.try_the_disk_again();
         }
+        // Before anything is decided: a dispatch without a claim must be one that lost it, not one of this turn.
+        self.look_around();
         for report in std::mem::take(&mut self.own_reports) {
             self.take_report(&report);
         }
@@ -219,8 +235,9 @@ impl Core {
             self.take(input, &mut owed);
         }
         let now = self.now;
-        self.store.decide(now, |tx| tx.tick());
-        self.look_around();
+        self.store.decide(now, |tx| {
+            tx.tick();
+        });
         if self.dispatches() {
             self.store.decide(now, |tx| tx.pass(Scope::Everything, None));
         }
@@ -248,7 +265,6 @@ impl Core {
             Input::Nudge => {}
         }
     }
-
 }
 
 /// Why a town could not be taken over.

@@ -9,7 +9,7 @@ use yard_engine::dispatch::StopReason;
 use yard_engine::{DispatchId, Timestamp};
 use yard_journal::JournalError;
 
-use super::{Core, DRAIN_SLACK, Drain, LOOK_AROUND, SAFETY_SCAN};
+use super::{Core, DRAIN_SLACK, Drain, LOOK_AROUND, SCAN_SLICE, ScanFrom};
 use crate::input::ReplyTo;
 use crate::stamp::FileStamp;
 use crate::store::StoreError;
@@ -47,8 +47,13 @@ impl Core {
         }
     }
 
-    /// Once a second: config file, host load. Every half minute: claims and indexes.
+    /// Once a second: config file, host load. Every so often, as configured: claims, and a slice of the indexes each
+    /// turn until all were seen.
     pub(super) fn look_around(&mut self) {
+        if let Some(ScanFrom(from)) = self.scanning.take() {
+            let next = self.store.decide(self.now, |tx| tx.scan(from.as_ref(), SCAN_SLICE));
+            self.scanning = next.map(|bead| ScanFrom(Some(bead)));
+        }
         let now = Instant::now();
         if now < self.next_look {
             return;
@@ -59,15 +64,20 @@ impl Core {
         let time = self.now;
         self.store.decide(time, |tx| tx.host_observed(busy));
         if now >= self.next_scan {
-            self.next_scan = now + SAFETY_SCAN;
+            self.next_scan = now + self.store.state().settings().safety_scan.duration();
             self.safety_scan(time);
         }
     }
 
     pub(super) fn safety_scan(&mut self, now: Timestamp) {
         let unspawned: BTreeSet<DispatchId> = self.unspawned.iter().map(|(_, _, id)| id.clone()).collect();
-        let live: Vec<DispatchId> =
-            self.store.state().live_dispatches().map(|d| d.id.clone()).filter(|id| !unspawned.contains(id)).collect();
+        let live: Vec<DispatchId> = self
+            .store
+            .state()
+            .live_dispatches()
+            .map(|d| d.id.clone())
+            .filter(|id| !unspawned.contains(id))
+            .collect();
         for id in live {
             match self.pool.probe(&id) {
                 Ok(found) => self.take_recovered(&id, found),
@@ -85,8 +95,7 @@ impl Core {
         for id in slow {
             self.store.decide(now, |tx| tx.request_stop(&id, StopReason::SpawnTimeout, "scheduler"));
         }
-        self.store.decide(now, |tx| tx.close_stale_contexts());
-        self.store.decide(now, |tx| tx.verify_indexes());
+        self.scanning = Some(ScanFrom(None));
     }
 
     /// Takes the config file over if it changed. A bad one keeps the old settings and raises an alert.

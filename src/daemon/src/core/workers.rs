@@ -48,7 +48,9 @@ impl Core {
         for id in live {
             match self.pool.recover(&id) {
                 Ok(found) => self.take_recovered(&id, found),
-                Err(error) => warn!(dispatch = %id, %error, "cannot tell how it stands; the safety scan looks again"),
+                Err(error) => {
+                    warn!(dispatch = %id, %error, "cannot tell how it stands; the safety scan looks again");
+                }
             }
         }
     }
@@ -68,9 +70,10 @@ impl Core {
             Recovered::Ended(exit) => WorkerReport::Ended { dispatch, exit },
             Recovered::StartFailed(error) => WorkerReport::StartFailed { dispatch, error },
             Recovered::Lost(why) => WorkerReport::Lost { dispatch, why },
-            Recovered::NeverRan => {
-                WorkerReport::NeverRan { dispatch, why: "nothing had been started when the daemon ended".to_owned() }
-            }
+            Recovered::NeverRan => WorkerReport::NeverRan {
+                dispatch,
+                why: "nothing had been started when the daemon ended".to_owned(),
+            },
         };
         self.take_report(&report);
     }
@@ -94,7 +97,9 @@ impl Core {
                     self.stop_worker(id, grace, *reason);
                 }
                 DispatchEvent::Ended { id, .. } => ended.push(id),
-                DispatchEvent::Running { .. } | DispatchEvent::StepDone { .. } | DispatchEvent::LateReport { .. } => {}
+                DispatchEvent::Running { .. }
+                | DispatchEvent::StepDone { .. }
+                | DispatchEvent::LateReport { .. } => {}
             }
         }
         // What starts does not wait for tidying up.

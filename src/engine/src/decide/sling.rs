@@ -37,10 +37,11 @@ pub(super) struct Accepted {
 
 impl Tx<'_> {
     pub(super) fn sling(&mut self, asker: &Asker<'_>, request: &SlingRequest) -> Result<Answer, Refusal> {
-        let targets = self.targets(request)?;
+        let request = &self.state().with_trailing_rig(request);
         if let Some(rig) = &request.rig {
             self.state().known_rig(rig)?;
         }
+        let targets = self.targets(request)?;
         check_sling(request, self.now())?;
         let direct = !self.state().settings.is_deferred();
         let judged: Vec<_> = targets
@@ -327,6 +328,18 @@ pub(crate) fn sling_priority(bead: &Bead) -> u8 {
 }
 
 impl State {
+    /// The last word of a sling is a rig if one has that name, and no bead was meant: a rig wins.
+    pub fn with_trailing_rig(&self, request: &SlingRequest) -> SlingRequest {
+        let mut request = request.clone();
+        if let (None, [_, .., last]) = (&request.rig, request.ids.as_slice())
+            && let Some(rig) = self.rigs.get(last.as_str())
+        {
+            request.rig = Some(rig.name.clone());
+            request.ids.pop();
+        }
+        request
+    }
+
     /// The formula a sling of this bead uses; none when it runs its own command.
     pub fn formula_for(&self, bead: &Bead, rig: &RigName, request: &SlingRequest) -> Option<FormulaName> {
         if request.hook_raw_bead {
@@ -344,6 +357,7 @@ impl State {
 
     /// The formulas a sling would use, so that they can be cooked before it is decided.
     pub fn formulas_of(&self, request: &SlingRequest) -> BTreeSet<(RigName, FormulaName, BeadId)> {
+        let request = &self.with_trailing_rig(request);
         let mut needed = BTreeSet::new();
         let mut asked = BTreeSet::new();
         let mut visit = |id: &BeadId| {

@@ -80,10 +80,8 @@ impl Tx<'_> {
         }
     }
 
-    /// The safety scan: derives every index anew, and repairs and records a difference if there ever is one.
-    pub fn verify_indexes(&mut self) {
-        if let Err(difference) = self.state().check_invariants() {
-            self.emit(TownEvent::Repaired { difference: difference.to_string() });
-        }
+    /// Closes a bead's context if the bead was closed or taken.
+    pub(crate) fn close_if_stale(&mut self, bead: &BeadId) {
+        self.close_stale_context(&Asker { actor: "scheduler", kitchen: &super::Kitchen::default() }, bead);
     }
 }

@@ -27,31 +27,19 @@ fn an_append_to_a_full_disk_fails_whole_and_works_again_later() {
     journal.append(&rows(1..=10)).unwrap();
     let ballast = fill(disk.folder());
 
-    let big = |seq| Row {
-        body: "x".repeat(5000),
-        ..row(seq)
-    };
+    let big = |seq| Row { body: "x".repeat(5000), ..row(seq) };
     let refused = journal.append(&(11..=200).map(big).collect::<Vec<_>>());
     assert!(matches!(refused, Err(JournalError::Full)), "{refused:?}");
     assert_eq!(journal.last_seq(), Seq(10));
     assert_eq!(journal.load().unwrap().tail, rows(1..=10));
-    assert_eq!(
-        Reader::open(&disk.path()).unwrap().last_seq().unwrap(),
-        Seq(10)
-    );
+    assert_eq!(Reader::open(&disk.path()).unwrap().last_seq().unwrap(), Seq(10));
 
     fs::remove_file(ballast).unwrap();
     journal.append(&rows(11..=12)).unwrap();
     drop(journal);
     let mut journal = Journal::open(&disk.path()).unwrap();
     assert_eq!(journal.load().unwrap().tail, rows(1..=12));
-    assert!(
-        Reader::open(&disk.path())
-            .unwrap()
-            .check()
-            .unwrap()
-            .is_sound()
-    );
+    assert!(Reader::open(&disk.path()).unwrap().check().unwrap().is_sound());
 }
 
 #[test]
@@ -70,10 +58,7 @@ fn what_was_acknowledged_before_the_disk_filled_up_is_all_there() {
     assert!(matches!(refused, JournalError::Full), "{refused:?}");
     assert_eq!(journal.load().unwrap().tail, rows(1..=next - 1));
     drop(journal);
-    assert_eq!(
-        Reader::open(&disk.path()).unwrap().load().unwrap().tail,
-        rows(1..=next - 1)
-    );
+    assert_eq!(Reader::open(&disk.path()).unwrap().load().unwrap().tail, rows(1..=next - 1));
 }
 
 #[test]
@@ -99,13 +84,7 @@ fn no_journal_can_be_made_on_a_full_disk_until_there_is_space() {
     let ballast = fill(disk.folder());
     let refused = Journal::open(&disk.path()).err().unwrap();
     assert!(matches!(refused, JournalError::Full), "{refused:?}");
-    assert_eq!(
-        Reader::open(&disk.path()).unwrap().last_seq().unwrap(),
-        Seq(0)
-    );
+    assert_eq!(Reader::open(&disk.path()).unwrap().last_seq().unwrap(), Seq(0));
     fs::remove_file(ballast).unwrap();
-    Journal::open(&disk.path())
-        .unwrap()
-        .append(&rows(1..=1))
-        .unwrap();
+    Journal::open(&disk.path()).unwrap().append(&rows(1..=1)).unwrap();
 }

@@ -50,21 +50,9 @@ fn rows_that_do_not_continue_the_log_are_refused_whole() {
     let town = Town::with_events(2);
     let mut journal = town.open();
     let gap = journal.append(&[row(3), row(5)]);
-    assert!(matches!(
-        gap,
-        Err(JournalError::OutOfOrder {
-            expected: Seq(4),
-            found: Seq(5)
-        })
-    ));
+    assert!(matches!(gap, Err(JournalError::OutOfOrder { expected: Seq(4), found: Seq(5) })));
     let again = journal.append(&[row(2)]);
-    assert!(matches!(
-        again,
-        Err(JournalError::OutOfOrder {
-            expected: Seq(3),
-            found: Seq(2)
-        })
-    ));
+    assert!(matches!(again, Err(JournalError::OutOfOrder { expected: Seq(3), found: Seq(2) })));
     assert_eq!(journal.last_seq(), Seq(2));
     journal.append(&rows(3..=4)).unwrap();
     assert_eq!(journal.load().unwrap().tail, rows(1..=4));
@@ -74,15 +62,8 @@ fn rows_that_do_not_continue_the_log_are_refused_whole() {
 fn a_checkpoint_replaces_the_events_before_it() {
     let town = Town::with_events(5);
     let mut journal = town.open();
-    journal
-        .checkpoint(
-            Seq(3),
-            &[entity("gt-1", Some("{}")), entity("gt-2", Some("{}"))],
-        )
-        .unwrap();
-    journal
-        .checkpoint(Seq(4), &[entity("gt-1", Some("[1]")), entity("gt-2", None)])
-        .unwrap();
+    journal.checkpoint(Seq(3), &[entity("gt-1", Some("{}")), entity("gt-2", Some("{}"))]).unwrap();
+    journal.checkpoint(Seq(4), &[entity("gt-1", Some("[1]")), entity("gt-2", None)]).unwrap();
     drop(journal);
     let loaded = town.open().load().unwrap();
     assert_eq!(loaded.checkpoint_seq, Seq(4));
@@ -97,10 +78,7 @@ fn a_checkpoint_neither_goes_back_nor_reaches_past_the_log() {
     journal.checkpoint(Seq(3), &[]).unwrap();
     for seq in [2, 6] {
         let refused = journal.checkpoint(Seq(seq), &[entity("gt-1", Some("{}"))]);
-        assert!(matches!(
-            refused,
-            Err(JournalError::CheckpointOutOfRange { .. })
-        ));
+        assert!(matches!(refused, Err(JournalError::CheckpointOutOfRange { .. })));
     }
     assert_eq!(journal.load().unwrap().entities, []);
 }
@@ -127,14 +105,8 @@ fn the_chain_goes_on_across_a_truncated_log() {
     let reader = Reader::open(&town.path()).unwrap();
     let report = reader.check().unwrap();
     assert!(report.is_sound(), "{:?}", report.problems);
-    assert_eq!(
-        (report.first_seq, report.last_seq, report.events),
-        (Seq(5), Seq(10), 6)
-    );
-    assert_eq!(
-        numbers(&reader.events_at(&[Seq(10), Seq(4), Seq(5)]).unwrap()),
-        [5, 10]
-    );
+    assert_eq!((report.first_seq, report.last_seq, report.events), (Seq(5), Seq(10), 6));
+    assert_eq!(numbers(&reader.events_at(&[Seq(10), Seq(4), Seq(5)]).unwrap()), [5, 10]);
 }
 
 #[test]
@@ -159,23 +131,15 @@ fn more_than_the_wal_holds_is_copied_back_while_writing() {
     // About 90 MB of pages, eleven times what makes a round due.
     for _ in 0..110 {
         let batch: Vec<_> = (last + 1..=last + 200)
-            .map(|seq| yard_journal::Row {
-                body: "x".repeat(3500),
-                ..row(seq)
-            })
+            .map(|seq| yard_journal::Row { body: "x".repeat(3500), ..row(seq) })
             .collect();
         journal.append(&batch).unwrap();
         last += 200;
     }
-    let wal = std::fs::metadata(town.folder().join("journal.db-wal"))
-        .unwrap()
-        .len();
+    let wal = std::fs::metadata(town.folder().join("journal.db-wal")).unwrap().len();
     drop(journal);
     let database = std::fs::metadata(town.path()).unwrap().len();
-    assert!(
-        wal < database,
-        "the WAL ({wal}) started over before it was as long as the journal ({database})"
-    );
+    assert!(wal < database, "the WAL ({wal}) started over before it was as long as the journal ({database})");
     let report = Reader::open(&town.path()).unwrap().check().unwrap();
     assert!(report.is_sound(), "{:?}", report.problems);
     assert_eq!(report.last_seq, Seq(last));
@@ -207,18 +171,10 @@ fn a_journal_of_a_newer_version_is_refused_with_both_versions() {
     let town = Town::with_events(1);
     tamper(&town, "PRAGMA user_version = 7");
     let known = SCHEMA_VERSION;
-    for refused in [
-        Journal::open(&town.path()).err().unwrap(),
-        Reader::open(&town.path()).err().unwrap(),
-    ] {
-        assert!(
-            matches!(refused, JournalError::NewerSchema { found: 7, known: it } if it == known)
-        );
+    for refused in [Journal::open(&town.path()).err().unwrap(), Reader::open(&town.path()).err().unwrap()] {
+        assert!(matches!(refused, JournalError::NewerSchema { found: 7, known: it } if it == known));
         let message = refused.to_string();
-        assert!(
-            message.contains("format 7") && message.contains(&format!("up to {known}")),
-            "{message}"
-        );
+        assert!(message.contains("format 7") && message.contains(&format!("up to {known}")), "{message}");
     }
 }
 
@@ -226,18 +182,9 @@ fn a_journal_of_a_newer_version_is_refused_with_both_versions() {
 fn a_file_that_is_no_journal_is_left_alone() {
     let town = Town::new();
     std::fs::write(town.path(), "dear diary, ".repeat(100)).unwrap();
-    assert!(matches!(
-        Journal::open(&town.path()),
-        Err(JournalError::NotAJournal)
-    ));
-    assert!(matches!(
-        Reader::open(&town.path()),
-        Err(JournalError::NotAJournal)
-    ));
+    assert!(matches!(Journal::open(&town.path()), Err(JournalError::NotAJournal)));
+    assert!(matches!(Reader::open(&town.path()), Err(JournalError::NotAJournal)));
     std::fs::remove_file(town.path()).unwrap();
     tamper(&town, "CREATE TABLE somebody_elses (x)");
-    assert!(matches!(
-        Journal::open(&town.path()),
-        Err(JournalError::NotAJournal)
-    ));
+    assert!(matches!(Journal::open(&town.path()), Err(JournalError::NotAJournal)));
 }

@@ -12,12 +12,7 @@ use crate::support::{Town, rows};
 /// Starts this test program again, to do `what` in a process of its own.
 fn start(what: &str, path: &Path) -> (Child, BufReader<ChildStdout>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "processes::a_second_process",
-            "--ignored",
-            "--nocapture",
-        ])
+        .args(["--exact", "processes::a_second_process", "--ignored", "--nocapture"])
         .env("YARD_TEST_DO", what)
         .env("YARD_TEST_PATH", path)
         .stdin(Stdio::piped())
@@ -51,10 +46,7 @@ fn wait_for(says: &mut impl BufRead, word: &str, enough: impl Fn(u64) -> bool) -
 #[test]
 #[ignore = "the other tests run it as a second process"]
 fn a_second_process() {
-    let (Ok(what), Some(path)) = (
-        std::env::var("YARD_TEST_DO"),
-        std::env::var_os("YARD_TEST_PATH"),
-    ) else {
+    let (Ok(what), Some(path)) = (std::env::var("YARD_TEST_DO"), std::env::var_os("YARD_TEST_PATH")) else {
         return;
     };
     let path = Path::new(&path);
@@ -87,11 +79,7 @@ fn a_killed_writer_leaves_every_acknowledged_append_and_no_half_one() {
         let reader = Reader::open(&town.path()).unwrap();
         let report = reader.check().unwrap();
         assert!(report.is_sound(), "{:?}", report.problems);
-        assert!(
-            report.last_seq >= Seq(stored),
-            "{} of {stored}",
-            report.last_seq
-        );
+        assert!(report.last_seq >= Seq(stored), "{} of {stored}", report.last_seq);
         assert_eq!(report.last_seq.0 % 4, 0, "an append is stored whole");
         stored = report.last_seq.0;
     }
@@ -117,10 +105,7 @@ fn a_second_writer_is_noticed_and_does_no_harm() {
     let (mut first, mut second) = (town.open(), town.open());
     first.append(&rows(3..=4)).unwrap();
     let overtaken = second.append(&rows(3..=3));
-    assert!(
-        matches!(overtaken, Err(JournalError::Overtaken { seq: Seq(3) })),
-        "{overtaken:?}"
-    );
+    assert!(matches!(overtaken, Err(JournalError::Overtaken { seq: Seq(3) })), "{overtaken:?}");
     assert_eq!(second.load().unwrap().tail, rows(1..=4));
     second.append(&rows(5..=5)).unwrap();
 }
@@ -132,25 +117,15 @@ fn a_lease_names_its_holder_and_ends_with_it() {
     assert_eq!(Lease::holder(&path), None);
     let (mut child, mut says) = start("hold", &path);
     wait_for(&mut says, "holding", |_| true);
-    let daemon = Holder {
-        pid: Some(child.id()),
-        role: Some(Role::Daemon),
-    };
+    let daemon = Holder { pid: Some(child.id()), role: Some(Role::Daemon) };
     assert_eq!(Lease::holder(&path), Some(daemon));
     let refused = Lease::try_acquire(&path, Role::Command).err().unwrap();
     assert!(matches!(refused, LeaseError::Held(holder) if holder == daemon));
-    assert!(
-        refused
-            .to_string()
-            .contains(&format!("a daemon (pid {})", child.id()))
-    );
+    assert!(refused.to_string().contains(&format!("a daemon (pid {})", child.id())));
 
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(
-        std::fs::metadata(&path).unwrap().len() > 0,
-        "the dead process left its note"
-    );
+    assert!(std::fs::metadata(&path).unwrap().len() > 0, "the dead process left its note");
     assert_eq!(Lease::holder(&path), None);
     let lease = Lease::try_acquire(&path, Role::Console).unwrap();
     assert_eq!(Lease::holder(&path).unwrap().role, Some(Role::Console));

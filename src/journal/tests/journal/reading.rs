@@ -15,9 +15,7 @@ fn a_reader_sees_what_a_live_writer_appends() {
     assert_eq!(reader.last_seq().unwrap(), Seq(0));
     journal.append(&rows(1..=3)).unwrap();
     assert_eq!(reader.last_seq().unwrap(), Seq(3));
-    journal
-        .checkpoint(Seq(2), &[entity("gt-1", Some("{}"))])
-        .unwrap();
+    journal.checkpoint(Seq(2), &[entity("gt-1", Some("{}"))]).unwrap();
     let loaded = reader.load().unwrap();
     assert_eq!((loaded.checkpoint_seq, loaded.entities.len()), (Seq(2), 1));
     assert_eq!(loaded.tail, rows(3..=3));
@@ -47,10 +45,7 @@ fn a_reader_finds_the_events_in_a_dead_writers_wal() {
     for file in ["journal.db", "journal.db-wal", "journal.db-shm"] {
         fs::copy(town.folder().join(file), after.folder().join(file)).unwrap();
     }
-    assert_eq!(
-        Reader::open(&after.path()).unwrap().load().unwrap().tail,
-        rows(1..=3)
-    );
+    assert_eq!(Reader::open(&after.path()).unwrap().load().unwrap().tail, rows(1..=3));
 }
 
 #[test]
@@ -71,17 +66,10 @@ fn a_journal_on_a_read_only_file_system_can_be_read() {
         drop(journal);
         disk.freeze();
         let reader = Reader::open(&disk.path()).unwrap();
-        assert_eq!(
-            reader.load().unwrap().tail,
-            rows(1..=3),
-            "crashed: {crashed}"
-        );
+        assert_eq!(reader.load().unwrap().tail, rows(1..=3), "crashed: {crashed}");
         assert!(reader.check().unwrap().is_sound());
         let refused = yard_journal::Journal::open(&disk.path()).err();
-        assert!(
-            matches!(refused, Some(JournalError::Readonly(_))),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, Some(JournalError::Readonly(_))), "{refused:?}");
     }
 }
 
@@ -97,10 +85,7 @@ fn a_read_only_copy_whose_wal_cannot_be_used_is_refused_rather_than_read_short()
         fs::copy(town.folder().join(file), disk.folder().join(file)).unwrap();
     }
     disk.freeze();
-    assert!(matches!(
-        Reader::open(&disk.path()),
-        Err(JournalError::Readonly(_))
-    ));
+    assert!(matches!(Reader::open(&disk.path()), Err(JournalError::Readonly(_))));
 }
 
 #[test]
@@ -110,51 +95,17 @@ fn queries_select_by_place_time_kind_and_count() {
     let ask = |query: EventQuery| numbers(&reader.events(&query).unwrap());
     let all = EventQuery::default;
     assert_eq!(ask(all()), (1..=12).collect::<Vec<_>>());
-    assert_eq!(
-        ask(EventQuery {
-            since: Some(Seq(10)),
-            ..all()
-        }),
-        [11, 12]
-    );
+    assert_eq!(ask(EventQuery { since: Some(Seq(10)), ..all() }), [11, 12]);
     let time = Timestamp::from_millis(1_700_000_000_011);
-    assert_eq!(
-        ask(EventQuery {
-            since_time: Some(time),
-            ..all()
-        }),
-        [11, 12]
-    );
-    let kind = |kind: &str| EventQuery {
-        kind: Some(kind.to_owned()),
-        ..EventQuery::default()
-    };
+    assert_eq!(ask(EventQuery { since_time: Some(time), ..all() }), [11, 12]);
+    let kind = |kind: &str| EventQuery { kind: Some(kind.to_owned()), ..EventQuery::default() };
     assert_eq!(ask(kind("bead.closed")), [3, 6, 9, 12]);
     assert_eq!(ask(kind("convoy")), [2, 5, 8, 11]);
     assert_eq!(ask(kind("bead")).len(), 8);
     assert!(ask(kind("bea")).is_empty());
-    assert_eq!(
-        ask(EventQuery {
-            limit: Some(2),
-            ..kind("bead.closed")
-        }),
-        [3, 6]
-    );
-    assert_eq!(
-        ask(EventQuery {
-            tail: Some(2),
-            ..kind("bead.closed")
-        }),
-        [9, 12]
-    );
-    assert_eq!(
-        ask(EventQuery {
-            tail: Some(3),
-            limit: Some(1),
-            ..all()
-        }),
-        [10]
-    );
+    assert_eq!(ask(EventQuery { limit: Some(2), ..kind("bead.closed") }), [3, 6]);
+    assert_eq!(ask(EventQuery { tail: Some(2), ..kind("bead.closed") }), [9, 12]);
+    assert_eq!(ask(EventQuery { tail: Some(3), limit: Some(1), ..all() }), [10]);
 }
 
 #[test]
@@ -170,9 +121,7 @@ fn a_copy_made_beside_a_live_writer_is_a_whole_journal() {
     let town = Town::new();
     let mut journal = town.open();
     journal.append(&rows(1..=5)).unwrap();
-    journal
-        .checkpoint(Seq(3), &[entity("gt-1", Some("{}"))])
-        .unwrap();
+    journal.checkpoint(Seq(3), &[entity("gt-1", Some("{}"))]).unwrap();
     let copy = town.folder().join("copy of 100%?.db");
     Reader::open(&town.path()).unwrap().copy_to(&copy).unwrap();
     journal.append(&rows(6..=6)).unwrap();
@@ -181,10 +130,7 @@ fn a_copy_made_beside_a_live_writer_is_a_whole_journal() {
     assert!(copied.check().unwrap().is_sound());
     assert_eq!(copied.last_seq().unwrap(), Seq(5));
     let again = Reader::open(&town.path()).unwrap().copy_to(&copy);
-    assert!(
-        matches!(again, Err(JournalError::Io { .. })),
-        "a file that exists is not overwritten"
-    );
+    assert!(matches!(again, Err(JournalError::Io { .. })), "a file that exists is not overwritten");
     let mut journal = yard_journal::Journal::open(&copy).unwrap();
     assert_eq!(journal.load().unwrap().tail, rows(4..=5));
     journal.append(&rows(6..=6)).unwrap();

@@ -14,9 +14,7 @@ pub(crate) struct Town {
 
 impl Town {
     pub(crate) fn new() -> Self {
-        Self {
-            folder: tempfile::tempdir().unwrap(),
-        }
+        Self { folder: tempfile::tempdir().unwrap() }
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -43,12 +41,7 @@ impl Town {
 pub(crate) fn row(seq: u64) -> Row {
     let kind = ["bead.closed", "bead.added", "convoy.launched"][(seq % 3) as usize].to_owned();
     let body = format!(r#"{{"id":"gt-{seq}","note":"größer"}}"#);
-    Row {
-        seq: Seq(seq),
-        at: Timestamp::from_millis(1_700_000_000_000 + seq as i64),
-        kind,
-        body,
-    }
+    Row { seq: Seq(seq), at: Timestamp::from_millis(1_700_000_000_000 + seq as i64), kind, body }
 }
 
 pub(crate) fn rows(range: std::ops::RangeInclusive<u64>) -> Vec<Row> {
@@ -56,11 +49,7 @@ pub(crate) fn rows(range: std::ops::RangeInclusive<u64>) -> Vec<Row> {
 }
 
 pub(crate) fn entity(id: &str, body: Option<&str>) -> EntityRow {
-    EntityRow {
-        kind: "bead".to_owned(),
-        id: id.to_owned(),
-        body: body.map(str::to_owned),
-    }
+    EntityRow { kind: "bead".to_owned(), id: id.to_owned(), body: body.map(str::to_owned) }
 }
 
 pub(crate) fn numbers(rows: &[Row]) -> Vec<u64> {
@@ -85,9 +74,7 @@ impl SmallDisk {
             .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
             .arg(folder.path())
             .output();
-        mounted
-            .is_ok_and(|it| it.status.success())
-            .then_some(Self { folder })
+        mounted.is_ok_and(|it| it.status.success()).then_some(Self { folder })
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -100,10 +87,7 @@ impl SmallDisk {
 
     /// Makes the whole file system unwritable, for root too.
     pub(crate) fn freeze(&self) {
-        let status = Command::new("mount")
-            .args(["-o", "remount,ro"])
-            .arg(self.folder.path())
-            .status();
+        let status = Command::new("mount").args(["-o", "remount,ro"]).arg(self.folder.path()).status();
         assert!(status.unwrap().success());
     }
 }

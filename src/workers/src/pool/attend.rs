@@ -36,13 +36,7 @@ impl Shared {
         report: Box<dyn Fn(WorkerReport) + Send + Sync>,
         waker: Waker,
     ) -> io::Result<Self> {
-        Ok(Self {
-            run_dir,
-            poller: sys::Poller::new()?,
-            report,
-            waker,
-            table: Mutex::default(),
-        })
+        Ok(Self { run_dir, poller: sys::Poller::new()?, report, waker, table: Mutex::default() })
     }
 
     /// The books. A panic elsewhere leaves them usable: every change is made in one piece.

@@ -34,7 +34,6 @@ use server::ForkServer;
 pub use server::Helper;
 use table::{Live, Patience, Shim, Watched};
 
-
 /// What a shim may need beyond the grace of a stop request before it counts as hanging.
 const SHIM_PATIENCE: Duration = Duration::from_secs(2);
 
