@@ -101,11 +101,13 @@ fn has_ended(state: &State, id: &BeadId) -> bool {
 
 impl Waiter {
     fn is_over(&mut self, state: &State, dispatches_by_itself: bool) -> bool {
-        if self.all
-            && (state.live_count() > 0
-                || (dispatches_by_itself && state.ready_count() > 0 && state.pause().is_none()))
-        {
-            return false;
+        if self.all {
+            // The town as a whole stands still when nothing runs, nothing could start and nothing becomes due. Looking
+            // at every bead would take too long in a large town.
+            // What is ready has just been given its chance: only a busy host can still let it start.
+            let may_start = state.ready_count() > 0 && state.host_gate().is_some();
+            let moves = may_start || state.next_due().is_some();
+            return state.live_count() == 0 && !(dispatches_by_itself && moves);
         }
         self.pending.retain(|id| !has_ended(state, id));
         self.pending.iter().all(|id| !state.can_progress(id, dispatches_by_itself))

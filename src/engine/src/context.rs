@@ -198,6 +198,16 @@ pub enum ContextEvent {
         /// When the daemon may try again.
         rest_until: Timestamp,
     },
+    /// It could not be handed over; it rests a moment, and nothing is counted.
+    #[serde(rename = "context.rested")]
+    Rested {
+        /// Which context.
+        id: ContextId,
+        /// When the daemon may try again.
+        until: Timestamp,
+        /// What stood in the way.
+        why: String,
+    },
     /// Its rest after a failed start is over early, or its counters were reset by a person.
     #[serde(rename = "context.rearmed")]
     Rearmed {
@@ -267,6 +277,9 @@ impl State {
                     context.fields.last_failure = Some(error.clone());
                     context.rest_until = Some(*rest_until);
                 });
+            }
+            ContextEvent::Rested { id, until, .. } => {
+                self.change_context(id, |context| context.rest_until = Some(*until));
             }
             ContextEvent::Rearmed { id, fresh, .. } => {
                 self.change_context(id, |context| {

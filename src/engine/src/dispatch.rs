@@ -65,8 +65,6 @@ pub enum StopReason {
     UserCancelled,
     /// The daemon drains.
     GracefulShutdown,
-    /// The work bead was closed or vanished while it ran.
-    BeadGone,
     /// The start took too long.
     SpawnTimeout,
 }
@@ -77,7 +75,6 @@ impl StopReason {
         match self {
             Self::UserCancelled => "user_cancelled",
             Self::GracefulShutdown => "graceful_shutdown",
-            Self::BeadGone => "bead_gone",
             Self::SpawnTimeout => "spawn_timeout",
         }
     }

@@ -86,6 +86,7 @@ impl Event {
             Self::Context(e) => match e {
                 ContextEvent::Opened { .. } => "context.opened",
                 ContextEvent::StartFailed { .. } => "context.start_failed",
+                ContextEvent::Rested { .. } => "context.rested",
                 ContextEvent::Rearmed { .. } => "context.rearmed",
                 ContextEvent::Held { .. } => "context.held",
                 ContextEvent::Prioritised { .. } => "context.prioritised",
@@ -136,7 +137,7 @@ impl Event {
 }
 
 /// Every type of event there is.
-pub const KINDS: [&str; 31] = [
+pub const KINDS: [&str; 32] = [
     "town.settings_changed",
     "scheduler.paused",
     "scheduler.resumed",
@@ -156,6 +157,7 @@ pub const KINDS: [&str; 31] = [
     "bead.dependency_removed",
     "context.opened",
     "context.start_failed",
+    "context.rested",
     "context.rearmed",
     "context.held",
     "context.prioritised",

@@ -194,3 +194,32 @@ fn spawn_delay_and_batch_size_are_honoured() {
     assert_eq!(run["dispatched"].as_array().map(Vec::len), Some(2));
     assert_eq!((run["skipped"].as_u64(), run["reason"].as_str()), (Some(1), Some("batch")));
 }
+
+#[test]
+fn daemon_entry_point_timeout_is_five_minutes() {
+    let town = gastown();
+    assert_eq!(town.json(["config", "get", "limits.spawn_timeout"])["value"], "5m");
+}
+
+#[test]
+fn daemon_entry_point_environment_identifies_the_dispatch() {
+    let mut town = gastown();
+    town.set("scheduler.max_polecats", "5");
+    town.shell_bead("gt-env", "echo \"$YM_ACTOR\"");
+    town.run(["sling", "gt-env", "gastown"]).ok();
+    town.start_daemon();
+    town.run(["wait", "gt-env"]).ok();
+    assert_eq!(town.run(["logs", "gt-env"]).ok().stdout, "ym/gt-env@1\n");
+}
+
+#[test]
+fn daemon_entry_point_gating_deferred_work_starts_only_with_a_daemon_or_a_run() {
+    let mut town = gastown();
+    town.set("scheduler.max_polecats", "5");
+    true_bead(&town, "gt-gated", &[]);
+    town.run(["sling", "gt-gated", "gastown"]).ok();
+    assert_eq!(town.state_of("gt-gated"), "queued");
+    assert_eq!(town.run(["wait", "gt-gated"]).code, 1, "nothing starts it by itself");
+    town.start_daemon();
+    town.run(["wait", "gt-gated"]).ok();
+}

@@ -94,7 +94,12 @@ fn a_dry_run_changes_nothing() {
     town.shell_bead("y-1", "true");
     let before = town.events(None).len();
     assert_eq!(town.json(["sling", "y-1", "--dry-run"])["results"][0]["action"], "dispatched");
-    assert_eq!(town.events(None).len(), before);
+    town.run(["scheduler", "pause"]).ok();
+    let paused = town.json(["sling", "y-1", "--dry-run"]);
+    assert_eq!(paused["results"][0]["action"], "scheduled", "what is paused waits");
+    town.run(["undo"]).ok();
+    assert_eq!(town.events(Some("context")).len(), 0);
+    assert!(town.events(None).len() > before);
 }
 
 #[test]

@@ -215,6 +215,9 @@ fn context_line(event: &ContextEvent) -> (&str, String, &str) {
         ContextEvent::StartFailed { error, failures, .. } => {
             ("queued", format!("start failed ({failures}): {error}"), "scheduler")
         }
+        ContextEvent::Rested { why, .. } => {
+            ("queued", format!("could not be handed over: {why}"), "scheduler")
+        }
         ContextEvent::Rearmed { actor, .. } => ("queued", "re-armed".to_owned(), actor),
         ContextEvent::Held { held, actor, .. } => {
             ("queued", if *held { "held" } else { "released" }.to_owned(), actor)

@@ -145,7 +145,7 @@ impl Core {
                 Owed::Wait(reply_to, wait) => self.waiters.add(self.store.state(), reply_to, wait),
             }
         }
-        if !self.waiters.is_empty() {
+        if !self.waiters.is_empty() && self.read_only.is_none() {
             let by_itself = self.dispatches();
             self.waiters.look(self.store.state(), by_itself);
         }

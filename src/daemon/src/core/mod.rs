@@ -94,7 +94,7 @@ impl Core {
         let pool =
             LocalPool::open(&town.run(), Box::new(move |report| drop(reports.send(Input::Worker(report)))))
                 .map_err(OpenError::Pool)?;
-        let mut clock = Clock::new();
+        let mut clock = Clock::starting_after(store.state().clock());
         let started = Instant::now();
         let first_scan = store.state().settings().safety_scan.duration();
         let mut core = Self {
@@ -210,7 +210,7 @@ impl Core {
             .chain(self.unspawned.first().map(|(at, _, _)| *at))
             .min();
         match due {
-            Some(due) => sleep.min(due.since(crate::clock::wall_clock()) + Duration::from_millis(1)),
+            Some(due) => sleep.min(self.clock.until(due) + Duration::from_millis(1)),
             None => sleep,
         }
     }

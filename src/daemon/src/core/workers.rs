@@ -37,7 +37,7 @@ impl Core {
                 self.store.decide(now, |tx| tx.worker_lost(dispatch, why));
             }
             WorkerReport::NeverRan { dispatch, why } => {
-                self.store.decide(now, |tx| tx.worker_never_ran(dispatch, why));
+                self.store.decide(now, |tx| tx.worker_not_started(dispatch, why));
             }
         }
     }
@@ -70,10 +70,11 @@ impl Core {
             Recovered::Ended(exit) => WorkerReport::Ended { dispatch, exit },
             Recovered::StartFailed(error) => WorkerReport::StartFailed { dispatch, error },
             Recovered::Lost(why) => WorkerReport::Lost { dispatch, why },
-            Recovered::NeverRan => WorkerReport::NeverRan {
-                dispatch,
-                why: "nothing had been started when the daemon ended".to_owned(),
-            },
+            Recovered::NeverRan => {
+                // Nothing stood in its way but our own end: no rest.
+                let why = "nothing had been started when the daemon ended";
+                return self.store.decide(self.now, |tx| tx.worker_never_ran(&dispatch, why));
+            }
         };
         self.take_report(&report);
     }

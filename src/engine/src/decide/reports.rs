@@ -96,11 +96,22 @@ impl Tx<'_> {
         match dispatch.stop {
             Some(StopReason::UserCancelled) => return self.end_stopped(&dispatch, StopReason::UserCancelled),
             Some(StopReason::SpawnTimeout) => return self.worker_start_failed(id, why),
-            Some(StopReason::GracefulShutdown | StopReason::BeadGone) | None => {}
+            Some(StopReason::GracefulShutdown) | None => {}
         }
         self.end(id, Outcome::NeverRan { why: why.to_owned() }, Next::BackInQueue);
         let asker = Asker { actor: "scheduler", kitchen: &super::Kitchen::default() };
         self.close_stale_context(&asker, id.bead());
+    }
+
+    /// A start could not even be handed over (no process, no descriptor): as `worker_never_ran`, and its context rests
+    /// a moment, so that a busy machine is not asked again and again. Nothing is counted.
+    pub fn worker_not_started(&mut self, id: &DispatchId, why: &str) {
+        self.worker_never_ran(id, why);
+        let context = self.state().dispatch(id).and_then(|d| self.state().context(&d.context));
+        if let Some(context) = context.filter(|c| c.is_open()) {
+            let until = self.now().after(REST_AFTER_FAILED_START.duration());
+            self.emit(ContextEvent::Rested { id: context.id.clone(), until, why: why.to_owned() });
+        }
     }
 
     /// The shim died, its tree is gone, and no exit was recorded: a crash.
@@ -162,10 +173,6 @@ impl Tx<'_> {
                 if self.state().context(&dispatch.context).is_some_and(Context::is_open) {
                     self.close(&asker, &dispatch.context, bead, CloseReason::Cancelled, None);
                 }
-            }
-            StopReason::BeadGone => {
-                self.end(&dispatch.id, outcome, Next::Finished);
-                self.close_stale_context(&asker, bead);
             }
             StopReason::GracefulShutdown => self.requeue(dispatch, outcome, |_, _| {}),
             // It ran after all, but too late: tried again like any other failure, so that it cannot go on for ever.

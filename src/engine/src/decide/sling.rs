@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::bounds::check_sling;
 use super::{Asker, Kitchen};
 use crate::bead::{Bead, BeadEntry, BeadStatus};
+use crate::capacity::Limit;
 use crate::command::{Answer, SlingAction, SlingRequest, SlingResult};
 use crate::context::{Context, ContextEvent, ContextFields};
 use crate::convoy::{CONVOY_PREFIX, Convoy, ConvoyEvent};
@@ -15,6 +16,9 @@ use crate::refusal::Refusal;
 use crate::state::State;
 use crate::tx::Tx;
 use crate::{BeadId, ContextId, ConvoyId, FormulaName, RigName};
+
+/// A bead that passed every guard, or what is said about one that did not.
+type Judged = Result<Accepted, Box<SlingResult>>;
 
 /// What an id of a sling stands for.
 struct Targets {
@@ -50,12 +54,8 @@ impl Tx<'_> {
             .map(|id| (id.clone(), self.judge(id, request, targets.is_set, asker.kitchen)))
             .collect();
         if request.dry_run {
-            let would = if direct { SlingAction::Dispatched } else { SlingAction::Scheduled };
-            let results = judged.into_iter().map(|(id, verdict)| match verdict {
-                Ok(ok) => SlingResult { rig: Some(ok.rig), ..SlingResult::new(id.as_str(), would) },
-                Err(result) => *result,
-            });
-            return Ok(Answer::Slung { direct, results: results.collect() });
+            let results = self.foretell(request, judged);
+            return Ok(Answer::Slung { direct, results });
         }
         let accepted = judged.iter().filter_map(|(_, v)| v.as_ref().ok().map(|a| &a.bead));
         let convoys = self.convoys_for(asker, request, &targets, accepted.cloned().collect());
@@ -70,6 +70,31 @@ impl Tx<'_> {
             });
         }
         Ok(Answer::Slung { direct, results })
+    }
+
+    /// What a sling would do: in direct mode work starts while there is room, and waits otherwise.
+    fn foretell(&self, request: &SlingRequest, judged: Vec<(BeadId, Judged)>) -> Vec<SlingResult> {
+        let state = self.state();
+        let stopped = state.settings.is_deferred() || state.pause.is_some() || state.host_gate.is_some();
+        let later = request.not_before.is_some_and(|t| t > self.now());
+        let mut taken: BTreeMap<Limit, u64> = BTreeMap::new();
+        let tell = |(id, verdict): (BeadId, Judged)| match verdict {
+            Err(result) => *result,
+            Ok(accepted) => {
+                let limits: Vec<Limit> = Limit::of(&accepted.rig, request.account.as_ref()).collect();
+                let mut fits = |limit: &Limit| {
+                    let ahead = taken.get(limit).copied().unwrap_or(0);
+                    state.room(limit).free().is_none_or(|free| free > ahead)
+                };
+                let starts = !stopped && !later && limits.iter().all(&mut fits);
+                let action = if starts { SlingAction::Dispatched } else { SlingAction::Scheduled };
+                for limit in limits.into_iter().filter(|_| starts) {
+                    *taken.entry(limit).or_default() += 1;
+                }
+                SlingResult { rig: Some(accepted.rig), ..SlingResult::new(id.as_str(), action) }
+            }
+        };
+        judged.into_iter().map(tell).collect()
     }
 
     /// What the ids stand for: one epic or convoy, or a list of beads.
@@ -125,13 +150,7 @@ impl Tx<'_> {
     }
 
     /// The guards, in the order the manual gives.
-    fn judge(
-        &self,
-        id: &BeadId,
-        request: &SlingRequest,
-        is_set: bool,
-        kitchen: &Kitchen,
-    ) -> Result<Accepted, Box<SlingResult>> {
+    fn judge(&self, id: &BeadId, request: &SlingRequest, is_set: bool, kitchen: &Kitchen) -> Judged {
         let state = self.state();
         let no = |action, code: &str, message: String| {
             Err(Box::new(SlingResult::new(id.as_str(), action).because(code, message)))

@@ -76,6 +76,7 @@ enum Report {
     Yielded,
     StartFailed,
     NeverRan,
+    NotStarted,
     Lost,
     StopAsked(StopReason),
     Stopped,
@@ -103,12 +104,7 @@ fn status() -> impl Strategy<Value = BeadStatus> {
 }
 
 fn report() -> impl Strategy<Value = Report> {
-    let reasons = [
-        StopReason::GracefulShutdown,
-        StopReason::SpawnTimeout,
-        StopReason::BeadGone,
-        StopReason::UserCancelled,
-    ];
+    let reasons = [StopReason::GracefulShutdown, StopReason::SpawnTimeout, StopReason::UserCancelled];
     prop_oneof![
         4 => Just(Report::Running),
         1 => Just(Report::Step),
@@ -118,6 +114,7 @@ fn report() -> impl Strategy<Value = Report> {
         1 => Just(Report::Yielded),
         2 => Just(Report::StartFailed),
         2 => Just(Report::NeverRan),
+        1 => Just(Report::NotStarted),
         1 => Just(Report::Lost),
         1 => proptest::sample::select(reasons.to_vec()).prop_map(Report::StopAsked),
         1 => Just(Report::Stopped),
@@ -226,6 +223,7 @@ fn happens(town: &mut Town, happening: &Happening) {
                 Report::Yielded => tx.worker_ended(&id, &exit(75, Category::Yielded)),
                 Report::StartFailed => tx.worker_start_failed(&id, "no such program"),
                 Report::NeverRan => tx.worker_never_ran(&id, "revoked"),
+                Report::NotStarted => tx.worker_not_started(&id, "no processes left"),
                 Report::Lost => tx.worker_lost(&id, "gone"),
                 Report::StopAsked(reason) => tx.request_stop(&id, *reason, "daemon"),
                 Report::Stopped => tx.worker_ended(&id, &stopped()),

@@ -105,6 +105,20 @@ fn a_start_that_never_ran_is_back_in_the_queue_uncounted_under_a_new_id() {
 }
 
 #[test]
+fn a_start_that_could_not_be_handed_over_rests_a_moment_uncounted() {
+    let mut town = Town::deferred(1);
+    town.bead("gt-a");
+    town.sling(&["gt-a"]);
+    town.pass();
+    let id = town.live("gt-a");
+    town.act(|tx| tx.worker_not_started(&id, "no processes left"));
+    assert_eq!(town.context("gt-a").fields.dispatch_failures, 0);
+    assert_eq!(town.pass().started, Vec::<String>::new(), "a busy machine is not asked again at once");
+    town.advance(Millis::seconds(1));
+    assert_eq!(town.pass().started, ["gt-a"]);
+}
+
+#[test]
 fn late_reports_change_nothing_and_are_noted() {
     let mut town = one_running();
     let old = town.live("gt-a");
