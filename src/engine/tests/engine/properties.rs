@@ -406,6 +406,9 @@ fn sample_log() -> Vec<yard_engine::Recorded> {
     town.act(|tx| tx.host_observed(Some("load".to_owned())));
     town.act(|tx| tx.host_observed(None));
     town.pass();
+    let id = town.live("gt-a");
+    town.act(|tx| tx.worker_not_started(&id, "no processes left"));
+    town.run(None, false);
     town.start_fails("gt-a", "no such program");
     town.run(None, false);
     let id = town.live("gt-a");
