@@ -28,15 +28,16 @@ fn serve() -> io::Result<()> {
     let _ = nix::unistd::setsid();
     // Keep no directory busy.
     let _ = std::env::set_current_dir("/");
+    let mut groups = sys::Groups::new();
     while let Some(connection) = sys::receive_descriptor(&control)? {
         let connection = UnixStream::from(connection);
-        match sys::fork() {
-            Ok(sys::Forked::Child) => {
+        match groups.fork() {
+            Ok((sys::Forked::Child, group)) => {
                 drop(control);
                 let _ = nix::unistd::setsid();
-                sys::exit_now(shim::serve(connection));
+                sys::exit_now(shim::serve(connection, group));
             }
-            Ok(sys::Forked::Parent) => {}
+            Ok((sys::Forked::Parent, _)) => {}
             Err(e) => {
                 let mut frame = Vec::new();
                 let why = format!("cannot make another process: {e}");
@@ -46,5 +47,6 @@ fn serve() -> io::Result<()> {
             }
         }
     }
+    groups.leave();
     Ok(())
 }

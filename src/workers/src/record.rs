@@ -58,6 +58,9 @@ pub(crate) enum Line {
         /// The worker's `YM_TOWN`, by which a sweep knows its processes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         town: Option<String>,
+        /// The control group that holds the shim and all it starts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        group: Option<String>,
     },
     /// A step's program runs.
     Running { pid: u32, step: String, at: Timestamp },
@@ -108,6 +111,8 @@ pub(crate) struct Story {
     pub shim: Option<u32>,
     /// The worker's `YM_TOWN`.
     pub town: Option<String>,
+    /// The control group of the shim and all it started.
+    pub group: Option<String>,
     /// The first program's process id and when it began.
     pub running: Option<(u32, Timestamp)>,
     /// Steps finished, in order.
@@ -128,8 +133,9 @@ impl Story {
         let mut story = Self::default();
         for line in text.split(|&b| b == b'\n').filter_map(Line::decode) {
             match line {
-                Line::Claimed { shim, town, .. } => {
+                Line::Claimed { shim, town, group, .. } => {
                     story.shim = Some(shim);
+                    story.group = group;
                     story.town = town;
                 }
                 Line::Running { pid, at, .. } => {
@@ -161,7 +167,7 @@ mod tests {
     #[test]
     fn a_torn_last_line_is_ignored() {
         let at = Timestamp::from_millis(5);
-        let claimed = Line::Claimed { shim: 7, at, town: None };
+        let claimed = Line::Claimed { shim: 7, at, town: None, group: None };
         let exit = Line::Failed { error: "no".into(), at };
         let whole = text(&[claimed, exit]);
         for cut in 1..whole.len() {

@@ -69,7 +69,7 @@ impl LocalPool {
             Finding::StartFailed(error) => Recovered::StartFailed(error),
             Finding::Died(story) => {
                 let spare = self.shared.table().spared();
-                sweep(dispatch, story.town.as_deref(), &spare, SWEEP_PATIENCE)?;
+                sweep(dispatch, &story, &spare, SWEEP_PATIENCE)?;
                 Recovered::Lost(settle::obituary(&story))
             }
             Finding::Revoked => Recovered::NeverRan,

@@ -97,7 +97,7 @@ pub(super) fn bury(dispatch: DispatchId, path: &Path, why: &str, spare: &[u32]) 
             }
             Ok(Finding::Absent) => return None,
             Ok(Finding::Died(story)) => {
-                if sweep(&dispatch, story.town.as_deref(), spare, Duration::from_secs(10)).is_ok() {
+                if sweep(&dispatch, &story, spare, Duration::from_secs(10)).is_ok() {
                     return Some(WorkerReport::Lost { dispatch, why: obituary(&story) });
                 }
             }

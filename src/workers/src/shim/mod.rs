@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -38,6 +38,8 @@ struct Shim {
     null: File,
     inherited: Inherited,
     link: Link,
+    /// The control group it was born into, which everything it starts stays in.
+    group: Option<PathBuf>,
     /// Lines for the claim that wait to be written together.
     lines: Vec<u8>,
     /// Frames for the daemon that wait to be sent together.
@@ -46,7 +48,7 @@ struct Shim {
 }
 
 impl Shim {
-    fn new(link: Link, terminal: bool) -> io::Result<Self> {
+    fn new(link: Link, group: Option<PathBuf>, terminal: bool) -> io::Result<Self> {
         sys::set_process_name(c"ym-shim");
         sys::become_subreaper()?;
         Ok(Self {
@@ -56,6 +58,7 @@ impl Shim {
             null: File::open("/dev/null")?,
             inherited: Inherited::from_process(),
             link,
+            group,
             lines: Vec::new(),
             frames: Vec::new(),
             buffer: vec![0; 64 * 1024],
@@ -84,9 +87,9 @@ impl Shim {
 }
 
 /// The life of a pooled shim; returns its exit code when it is no longer needed.
-pub(crate) fn serve(connection: UnixStream) -> i32 {
+pub(crate) fn serve(connection: UnixStream, group: Option<PathBuf>) -> i32 {
     let spare = connection.try_clone();
-    let mut shim = match Shim::new(Link::to_pool(connection), false) {
+    let mut shim = match Shim::new(Link::to_pool(connection), group, false) {
         Ok(shim) => shim,
         Err(e) => {
             let mut frame = Vec::new();
@@ -124,7 +127,7 @@ pub fn shim_main(run_dir: &Path, dispatch: &DispatchId, spec_file: &Path) -> Exi
     let Ok((run_dir, spec_file)) = paths else {
         return ExitCode::FAILURE;
     };
-    let Ok(mut shim) = Shim::new(Link::none(), true) else {
+    let Ok(mut shim) = Shim::new(Link::none(), None, true) else {
         return ExitCode::FAILURE;
     };
     let claim = claim::path(&run_dir, dispatch);

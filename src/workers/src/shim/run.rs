@@ -43,7 +43,8 @@ pub(super) fn perform(shim: &mut Shim, dispatch: DispatchId, path: &Path, source
         let spec = load(source)?;
         let town = spec.variable("YM_TOWN").map(ToOwned::to_owned);
         shim.lines.clear();
-        Line::Claimed { shim: std::process::id(), at: started, town }.encode(&mut shim.lines);
+        let group = shim.group.as_ref().map(|group| group.to_string_lossy().into_owned());
+        Line::Claimed { shim: std::process::id(), at: started, town, group }.encode(&mut shim.lines);
         let written = claim.append(&shim.lines);
         shim.lines.clear();
         written.map_err(|e| format!("the claim cannot be written: {e}"))?;

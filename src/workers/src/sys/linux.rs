@@ -1,5 +1,6 @@
 //! Linux: everything the promises rest on.
 
+mod cgroup;
 mod procfs;
 mod spawn;
 
@@ -15,6 +16,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::time::{ClockId, clock_gettime};
 
 use super::Arrived;
+pub(crate) use cgroup::{Groups, end_group};
 pub(crate) use procfs::{end_marked, signal_descendants, tree_is_gone};
 pub(crate) use spawn::Spawner;
 

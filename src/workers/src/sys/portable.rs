@@ -290,3 +290,25 @@ impl Poller {
         Ok(())
     }
 }
+
+/// No control groups here: a sweep by environment is all there is.
+pub(crate) struct Groups;
+
+impl Groups {
+    pub(crate) fn new() -> Self {
+        Self
+    }
+
+    /// Nothing to tidy up.
+    pub(crate) fn leave(self) {}
+
+    /// Forks.
+    pub(crate) fn fork(&mut self) -> io::Result<(super::Forked, Option<std::path::PathBuf>)> {
+        Ok((super::fork()?, None))
+    }
+}
+
+/// There never is a group.
+pub(crate) fn end_group(_: &Path, _: std::time::Duration) -> io::Result<()> {
+    Ok(())
+}

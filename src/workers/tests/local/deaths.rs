@@ -20,6 +20,25 @@ pub(crate) fn a_killed_shim_takes_its_worker_with_it() {
     yard.ended("gt-a@2");
 }
 
+pub(crate) fn a_process_that_hides_ends_with_its_killed_shim_where_there_are_control_groups() {
+    let mut yard = Yard::new();
+    let script =
+        "(setsid env -i /bin/sh -c 'echo $$ > far; while :; do /bin/sleep 1; done' &); exec sleep 600";
+    yard.start("gt-a@1", &[script]);
+    let pid = yard.running("gt-a@1");
+    let far = yard.number_in("far");
+    let claim = std::fs::read_to_string(yard.claim("gt-a@1")).expect("a claim");
+    kill(parent(pid), "KILL");
+    let report = yard.last("gt-a@1");
+    assert!(matches!(&report, WorkerReport::Lost { .. }), "{report:?}");
+    if claim.contains("\"group\"") {
+        assert!(!alive(far), "it had no environment and no session, and was found in the group");
+    } else {
+        // As the manual says: without control groups such a process escapes.
+        kill(far, "KILL");
+    }
+}
+
 pub(crate) fn the_death_of_the_fork_server_harms_nobody() {
     let mut yard = Yard::new();
     yard.start("gt-a@1", &["while [ ! -e go ]; do sleep 0.01; done; exit 8"]);

@@ -49,6 +49,7 @@ tests! {
         a_shim_that_hangs_is_killed_after_the_grace;
     deaths:
         a_killed_shim_takes_its_worker_with_it,
+        a_process_that_hides_ends_with_its_killed_shim_where_there_are_control_groups,
         the_death_of_the_fork_server_harms_nobody,
         a_dead_idle_shim_is_replaced,
         a_revoked_claim_is_never_started,
@@ -66,9 +67,10 @@ tests! {
 }
 
 /// What only Linux can promise: processes that leave their group are found, and payloads die with their shims.
-const LINUX_ONLY: [&str; 6] = [
+const LINUX_ONLY: [&str; 7] = [
     "deaths::every_order_gets_one_true_end_under_random_kills",
     "deaths::a_killed_shim_takes_its_worker_with_it",
+    "deaths::a_process_that_hides_ends_with_its_killed_shim_where_there_are_control_groups",
     "recovery::the_death_of_an_adopted_shim_is_noticed",
     "stops::a_shim_that_hangs_is_killed_after_the_grace",
     "stops::a_stop_reaches_the_whole_tree",
