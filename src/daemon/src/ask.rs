@@ -10,6 +10,7 @@ use yard_client::{Ask, Connection, Lost, Reply, Request};
 use yard_engine::{Refusal, Standing, Tx};
 use yard_journal::{JournalError, Lease, LeaseError, Reader, Role};
 
+use crate::clock::instant_after;
 use crate::config;
 use crate::eventlog::send_events;
 use crate::input::ReplyTo;
@@ -161,7 +162,7 @@ fn wait_unserved(town: &TownDir, request: &Request, each: Each<'_>) -> Result<An
     let Ask::Wait { ids, all, timeout_ms, summary } = &request.ask else {
         return Err(Refusal::new("internal", "this is not a wait").into());
     };
-    let until = timeout_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
+    let until = timeout_ms.map(|ms| instant_after(Duration::from_millis(ms)));
     let time_left = || until.map(|t| t.saturating_duration_since(Instant::now()));
     // Whatever was seen running belongs to the answer, also when "everything" no longer finds it.
     let mut wanted: BTreeSet<String> = ids.iter().cloned().collect();

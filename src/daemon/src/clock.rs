@@ -41,6 +41,12 @@ impl Clock {
     }
 }
 
+/// The instant after a span that somebody named; one too far away counts as a century.
+pub(crate) fn instant_after(span: Duration) -> Instant {
+    const CENTURY: Duration = Duration::from_hours(24 * 36_525);
+    Instant::now() + span.min(CENTURY)
+}
+
 /// The wall clock.
 fn wall_clock() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

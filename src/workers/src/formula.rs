@@ -182,6 +182,8 @@ impl Formula {
             Ok(meta) if meta.len() > MAX_SIZE => {
                 Err(FormulaError::Invalid { name: name.clone(), problem: too_large() })
             }
+            // A pipe or a device in its place must not hold up whoever cooks.
+            Ok(meta) if !meta.is_file() => Err(unreadable(std::io::Error::other("it is not a file"))),
             Ok(_) => {
                 let text = std::fs::read_to_string(&path).map_err(unreadable)?;
                 Self::parse(name, &text)

@@ -26,7 +26,8 @@ fn held_work_waits_and_undo_takes_the_hold_back() {
     town.run(["hold", "y-1"]).ok();
     assert_eq!(town.reasons_of("y-1"), ["held"]);
     assert_eq!(town.json(["scheduler", "run"])["reason"], "none");
-    town.run(["undo"]).ok();
+    let undone = town.run(["undo"]).ok();
+    assert!(undone.stderr.contains("ym --daemon"), "nothing starts it by itself: {}", undone.stderr);
     assert_eq!(town.reasons_of("y-1"), Vec::<String>::new());
 }
 

@@ -82,6 +82,10 @@ fn a_formula_is_cooked_when_scheduled_and_bad_ones_are_refused() {
     std::fs::write(&formula, "name = 'broken'\n[[steps]]\nid = 'x'\nargvv = ['true']\n").expect("a file");
     let broken = sling(&["--formula", "broken"]);
     assert!(broken.code == 1 && broken.stdout.contains("argvv"), "{}", broken.stdout);
+    std::fs::remove_file(&formula).expect("it is there");
+    nix::unistd::mkfifo(&formula, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    let pipe = sling(&["--formula", "broken"]);
+    assert!(pipe.code == 1 && pipe.stdout.contains("not a file"), "{}", pipe.stdout);
     assert_eq!(town.events(Some("context.opened")).len(), 0, "nothing was scheduled");
 }
 

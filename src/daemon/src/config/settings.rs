@@ -29,7 +29,10 @@ pub fn parse_settings(text: &str) -> Result<Settings, ConfigError> {
 
 /// The text of the file; empty if there is none.
 pub(super) fn read_text(path: &Path) -> Result<String, ConfigError> {
-    match fs::read_to_string(path) {
+    // A pipe or a device in its place must not hold up the daemon.
+    let odd = fs::metadata(path).is_ok_and(|it| !it.is_file());
+    let text = if odd { Err(io::Error::other("it is not a file")) } else { fs::read_to_string(path) };
+    match text {
         Ok(text) => Ok(text),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         Err(error) => Err(ConfigError::Io { what: "read", path: path.to_owned(), error }),

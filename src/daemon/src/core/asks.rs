@@ -11,6 +11,7 @@ use yard_engine::plan::Scope;
 use yard_engine::{Answer, Asker, Command, ContextId, Kitchen, Millis, Recorded, Refusal};
 
 use super::{Core, Owed};
+use crate::clock::instant_after;
 use crate::eventlog::send_events;
 use crate::input::ReplyTo;
 use crate::launch;
@@ -26,11 +27,11 @@ impl Core {
             Ask::Command { command } => {
                 let outcome = match &self.read_only {
                     Some(why) if !is_dry(&command) => Err(Refusal::new("read-only", why.clone())),
-                    _ => self.take_command(&actor, command),
+                    _ => self.take_command(&actor, &command),
                 };
                 owed.push(match outcome {
                     Ok(promise) => match promise {
-                        Answered::Now(reply) => Owed::Reply(reply_to, reply),
+                        Answered::Now(reply) => Owed::Reply(reply_to, self.with_notice(&command, reply)),
                         Answered::Later(promise) => Owed::Promise(reply_to, promise),
                     },
                     Err(refusal) => Owed::Reply(reply_to, Reply::Error(refusal)),
@@ -39,7 +40,7 @@ impl Core {
             Ask::Wait { ids, all, timeout_ms, summary } => {
                 let found: Result<BTreeSet<_>, _> =
                     ids.iter().map(|id| self.store.state().find_bead(id)).collect();
-                let until = timeout_ms.map(|ms| Instant::now() + Duration::from_millis(ms));
+                let until = timeout_ms.map(|ms| instant_after(Duration::from_millis(ms)));
                 owed.push(match found {
                     Ok(ids) => Owed::Wait(reply_to, WaitFor { ids, all, summary, until }),
                     Err(refusal) => Owed::Reply(reply_to, Reply::Error(refusal)),
@@ -76,21 +77,21 @@ impl Core {
         }
     }
 
-    pub(super) fn take_command(&mut self, actor: &str, command: Command) -> Result<Answered, Refusal> {
-        let kitchen = match &command {
+    pub(super) fn take_command(&mut self, actor: &str, command: &Command) -> Result<Answered, Refusal> {
+        let kitchen = match command {
             Command::Sling(request) => launch::kitchen(self.store.state(), &self.town, request),
             _ => Kitchen::default(),
         };
         let now = self.now;
         let asker = Asker { actor, kitchen: &kitchen };
-        let answer = self.store.decide(now, |tx| tx.decide(&asker, &command))?;
+        let answer = self.store.decide(now, |tx| tx.decide(&asker, command))?;
         let direct = !self.store.state().settings().is_deferred();
-        if let Command::Sling(request) = &command {
+        if let Command::Sling(request) = command {
             self.remember_quiet(request, &answer);
         }
         Ok(match answer {
-            Answer::Slung { direct, results } => self.promise(Promise::Slung { direct, results }, &command),
-            Answer::Added { results } => self.promise(Promise::Added { direct, results }, &command),
+            Answer::Slung { direct, results } => self.promise(Promise::Slung { direct, results }, command),
+            Answer::Added { results } => self.promise(Promise::Added { direct, results }, command),
             Answer::Passed { starts, skipped, reason, dry_run } => {
                 Answered::Later(Promise::Passed { starts, skipped, reason, dry_run })
             }
@@ -152,7 +153,24 @@ impl Core {
     }
 
     pub(super) fn notices(&self, promise: &Promise) -> Vec<String> {
-        let left = promise.left_waiting();
+        self.nobody_starts(promise.left_waiting())
+    }
+
+    /// Adds the notice to what gave waiting work a chance: somebody may expect it to start now.
+    fn with_notice(&self, command: &Command, reply: Reply) -> Reply {
+        let gives_a_chance = matches!(
+            command,
+            Command::Resume | Command::Retry { .. } | Command::Undo | Command::Hold { held: false, .. }
+        );
+        match reply {
+            Reply::Ok { document, .. } if gives_a_chance => {
+                Reply::Ok { document, notices: self.nobody_starts(self.store.state().ready_count()) }
+            }
+            other => other,
+        }
+    }
+
+    fn nobody_starts(&self, left: usize) -> Vec<String> {
         if left == 0 || self.role.dispatches_by_itself() {
             return Vec::new();
         }

@@ -15,7 +15,7 @@ use yard_engine::plan::Scope;
 use yard_engine::{BeadId, ContextId, DispatchId, Timestamp};
 use yard_workers::{LocalPool, WorkerReport};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, instant_after};
 use crate::eventlog::Published;
 use crate::input::{Input, Inputs, ReplyTo};
 use crate::stamp::FileStamp;
@@ -117,7 +117,7 @@ impl Core {
             read_only: None,
             config_seen: None,
             next_look: started,
-            next_scan: started + first_scan,
+            next_scan: instant_after(first_scan),
             scanning: None,
         };
         core.read_config();

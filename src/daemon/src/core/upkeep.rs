@@ -10,6 +10,7 @@ use yard_engine::{DispatchId, Timestamp};
 use yard_journal::JournalError;
 
 use super::{Core, DRAIN_SLACK, Drain, LOOK_AROUND, SCAN_SLICE, ScanFrom};
+use crate::clock::instant_after;
 use crate::input::ReplyTo;
 use crate::stamp::FileStamp;
 use crate::store::StoreError;
@@ -64,7 +65,7 @@ impl Core {
         let time = self.now;
         self.store.decide(time, |tx| tx.host_observed(busy));
         if now >= self.next_scan {
-            self.next_scan = now + self.store.state().settings().safety_scan.duration();
+            self.next_scan = instant_after(self.store.state().settings().safety_scan.duration());
             self.safety_scan(time);
         }
     }
@@ -120,7 +121,7 @@ impl Core {
     }
 
     pub(super) fn start_drain(&mut self, timeout: Duration, leave_running: bool, reply_to: Option<ReplyTo>) {
-        let until = Instant::now() + timeout;
+        let until = instant_after(timeout);
         let drain = self.drain.get_or_insert(Drain { until, leave_running, reply_to: Vec::new() });
         drain.until = drain.until.min(until);
         drain.leave_running |= leave_running;
