@@ -44,10 +44,11 @@ impl Core {
 
     /// Finds out about every dispatch that the journal says is live: adopt, finish, revoke or declare lost.
     pub(super) fn recover(&mut self) {
-        let live: Vec<DispatchId> = self.store.state().live_dispatches().map(|d| d.id.clone()).collect();
-        for id in live {
-            match self.pool.recover(&id) {
-                Ok(found) => self.take_recovered(&id, found),
+        let live: BTreeSet<DispatchId> = self.store.state().live_dispatches().map(|d| d.id.clone()).collect();
+        self.pool.forget_all_but(&live);
+        for id in &live {
+            match self.pool.recover(id) {
+                Ok(found) => self.take_recovered(id, found),
                 Err(error) => {
                     warn!(dispatch = %id, %error, "cannot tell how it stands; the safety scan looks again");
                 }

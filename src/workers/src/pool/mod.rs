@@ -9,7 +9,9 @@ mod recover;
 mod server;
 mod settle;
 mod table;
+mod tidy;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -33,6 +35,7 @@ use attend::{LISTENER, Shared, WAKE};
 use server::ForkServer;
 pub use server::Helper;
 use table::{Live, Patience, Shim, Watched};
+use tidy::Tidier;
 
 /// What a shim may need beyond the grace of a stop request before it counts as hanging.
 const SHIM_PATIENCE: Duration = Duration::from_secs(2);
@@ -46,6 +49,7 @@ pub struct LocalPool {
     woken: UnixStream,
     waker: Waker,
     frame: Vec<u8>,
+    tidier: Tidier,
 }
 
 /// Ends a wait of [`LocalPool::attend`] early, from any thread.
@@ -85,7 +89,16 @@ impl LocalPool {
         let shared = Arc::new(Shared::new(run_dir, report, waker.clone())?);
         shared.poller.add(listener.as_fd(), LISTENER)?;
         shared.poller.add(woken.as_fd(), WAKE)?;
-        Ok(Self { shared, helper, server: None, listener, woken, waker, frame: Vec::new() })
+        Ok(Self {
+            shared,
+            helper,
+            server: None,
+            listener,
+            woken,
+            waker,
+            frame: Vec::new(),
+            tidier: Tidier::start()?,
+        })
     }
 
     /// Waits for news of workers, not longer than this, and passes on what there is. The thread that owns the pool
@@ -229,10 +242,16 @@ impl LocalPool {
 
     /// Removes the claim of a dispatch whose end is durable in the journal.
     pub fn forget(&mut self, dispatch: &DispatchId) {
-        let path = self.shared.claim(dispatch);
-        // A file that stays is only clutter.
-        let _ = std::fs::remove_file(&path);
-        let _ = std::fs::remove_file(spec_path(&path));
+        self.tidier.remove(self.shared.claim(dispatch));
+    }
+
+    /// Removes the claims of all other dispatches: those a former daemon had no time to forget. Whatever still holds its
+    /// claim keeps it.
+    pub fn forget_all_but(&mut self, live: &BTreeSet<DispatchId>) {
+        let is_live = |name: &str| DispatchId::parse(name).is_ok_and(|id| live.contains(&id));
+        for claim in tidy::leftovers(&self.shared.run_dir, is_live) {
+            self.tidier.remove(claim);
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use yard_engine::FormulaName;
 use yard_workers::{CookInput, ExitCause, Formula, StartOrder, WorkerReport, cook};
 
-use crate::yard::{Yard, id};
+use crate::yard::{Yard, eventually, id};
 
 pub(crate) fn steps_run_in_order_and_are_reported() {
     let mut yard = Yard::new();
@@ -26,7 +26,7 @@ pub(crate) fn steps_run_in_order_and_are_reported() {
     assert_eq!(steps, ["s1", "s2"]);
     assert_eq!(yard.pool().finished_steps(&id("gt-a@1")).expect("readable"), ["s1", "s2"]);
     yard.pool().forget(&id("gt-a@1"));
-    assert!(!yard.claim("gt-a@1").exists());
+    eventually("its claim is removed", || !yard.claim("gt-a@1").exists());
 }
 
 pub(crate) fn exit_codes_and_signals_are_reported() {

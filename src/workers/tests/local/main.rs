@@ -56,6 +56,7 @@ tests! {
         a_standalone_shim_runs_its_order_once,
         every_order_gets_one_true_end_under_random_kills;
     recovery:
+        claims_that_a_dead_daemon_had_no_time_to_forget_are_removed,
         exit_codes_survive_the_death_of_the_daemon,
         a_running_dispatch_is_adopted_and_its_end_reported,
         an_adopted_dispatch_can_be_stopped,

@@ -167,3 +167,19 @@ pub(crate) fn a_very_long_run_directory_works() {
     yard.start("gt-a@1", &["exit 15"]);
     assert_eq!(yard.ended("gt-a@1").code, Some(15));
 }
+
+pub(crate) fn claims_that_a_dead_daemon_had_no_time_to_forget_are_removed() {
+    let mut yard = Yard::new();
+    yard.start("gt-over@1", &["true"]);
+    yard.ended("gt-over@1");
+    yard.start("gt-busy@1", &["while [ ! -e go ]; do sleep 0.01; done"]);
+    yard.running("gt-busy@1");
+    yard.start("gt-live@1", &["true"]);
+    yard.ended("gt-live@1");
+    yard.pool().forget_all_but(&[id("gt-live@1")].into());
+    eventually("what is over is gone", || !yard.claim("gt-over@1").exists());
+    assert!(yard.claim("gt-live@1").exists(), "the journal still wants to know about it");
+    assert!(yard.claim("gt-busy@1").exists(), "somebody holds it");
+    std::fs::write(yard.file("go"), "").expect("written");
+    yard.ended("gt-busy@1");
+}
