@@ -1,11 +1,20 @@
-//! Removing claims that are no longer needed, beside everything else: an unlink takes as long as a good part of a start,
-//! and nobody waits for it.
+//! Removing claims that are no longer needed, when there is time. An unlink takes as long as a good part of a start, and
+//! ext4 makes the next file slowly after many were removed (it goes round inodes it has freed in the last seconds): so
+//! claims pile up while work comes and goes, and go together when it pauses.
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use super::{settle, spec_path};
+
+/// Work pauses when nothing has ended for so long.
+const PAUSE: Duration = Duration::from_millis(500);
+/// So many claims are removed whether it pauses or not.
+const LARGEST_PILE: usize = 20_000;
+/// With nothing to remove it does not matter how long it waits.
+const LONG: Duration = Duration::from_hours(1);
 
 /// A thread that removes files.
 pub(super) struct Tidier {
@@ -17,14 +26,32 @@ impl Tidier {
     pub(super) fn start() -> std::io::Result<Self> {
         let (paths, received) = mpsc::channel::<PathBuf>();
         let thread = std::thread::Builder::new().name("ym-tidy".to_owned()).spawn(move || {
-            for path in received {
-                remove(&path);
+            let mut pile: Vec<PathBuf> = Vec::new();
+            loop {
+                let patience = if pile.is_empty() { LONG } else { PAUSE };
+                let over = match received.recv_timeout(patience) {
+                    Ok(path) => {
+                        pile.push(path);
+                        if pile.len() < LARGEST_PILE {
+                            continue;
+                        }
+                        false
+                    }
+                    Err(RecvTimeoutError::Timeout) => false,
+                    Err(RecvTimeoutError::Disconnected) => true,
+                };
+                for path in pile.drain(..) {
+                    remove(&path);
+                }
+                if over {
+                    return;
+                }
             }
         })?;
         Ok(Self { paths: Some(paths), thread: Some(thread) })
     }
 
-    /// Removes a claim and what belongs to it, soon.
+    /// Removes a claim and what belongs to it, some time.
     pub(super) fn remove(&self, claim: PathBuf) {
         if let Some(Err(unsent)) = self.paths.as_ref().map(|paths| paths.send(claim)) {
             remove(&unsent.0);
