@@ -6,7 +6,7 @@
 //! starts, a full disk, clock jumps), then goes on without them until everything has come to its end.
 //!
 //! Checked: `State::check_indexes` after every event that becomes durable, `State::check_invariants` after every
-//! decision, `State::check_nothing_waits_needlessly` after every pass, what the [`oracle`] knows at every start, end
+//! decision, `State::check_nothing_waits_needlessly` after every pass, what the `oracle` knows at every start, end
 //! and recovery, and the balance of the whole history at its end. The same seed gives the same history.
 
 mod daemon;
