@@ -8,6 +8,7 @@ use yard_client::{Lost, Safe};
 use yard_daemon::config::ConfigError;
 use yard_daemon::{AskError, NoTown};
 use yard_engine::Refusal;
+use yard_journal::JournalError;
 
 use crate::output::{Out, Tone};
 
@@ -113,6 +114,12 @@ impl From<NoTown> for Report {
     fn from(error: NoTown) -> Self {
         Self::new("no-town", error.to_string())
             .hint("ym init makes a town here; ym demo shows one; --town DIR or YM_TOWN names one")
+    }
+}
+
+impl From<JournalError> for Report {
+    fn from(error: JournalError) -> Self {
+        Self::new("journal", error.to_string())
     }
 }
 

@@ -3,12 +3,16 @@
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 use yard_engine::Refusal;
 
 use crate::protocol::{Hello, PROTOCOL_VERSION, Reply, Request};
 use crate::socket::SocketPath;
+
+/// How long a server may take to greet.
+const GREETING: Duration = Duration::from_secs(5);
 
 /// An open connection, greeted by the server.
 #[derive(Debug)]
@@ -48,6 +52,8 @@ impl Connection {
     pub fn open(directory: &Path) -> Result<Self, Lost> {
         let path = SocketPath::new(directory, "ym.sock").map_err(Lost::BeforeAsking)?;
         let stream = UnixStream::connect(path.as_path()).map_err(Lost::BeforeAsking)?;
+        // A server that was stopped still has its socket: it must not stop us too.
+        stream.set_read_timeout(Some(GREETING)).map_err(Lost::BeforeAsking)?;
         let mut reader = BufReader::new(stream);
         let mut line = String::new();
         let read = reader.read_line(&mut line).map_err(Lost::BeforeAsking)?;
@@ -59,6 +65,7 @@ impl Connection {
         if hello.ym != PROTOCOL_VERSION {
             return Err(Lost::OtherVersion { version: hello.version, theirs: hello.ym });
         }
+        reader.get_ref().set_read_timeout(None).map_err(Lost::BeforeAsking)?;
         Ok(Self { reader, hello })
     }
 

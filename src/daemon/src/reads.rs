@@ -57,6 +57,9 @@ impl Desk<'_> {
             Ask::ConvoyList { all } => Reply::document(&views::convoys(state, *all)),
             Ask::ConvoyStatus { id } => self.show_convoy(id)?,
             Ask::Show { id } => self.show(id)?,
+            Ask::Why { id } if state.find_convoy(id).is_ok() => {
+                found(views::why_convoy(state, &state.find_convoy(id)?), id)?
+            }
             Ask::Why { id } => {
                 let bead = state.find_bead(id)?;
                 let view = views::why(state, &bead, &self.history(&bead)?);

@@ -3,18 +3,20 @@
 
 use std::time::{Duration, Instant};
 
-use tracing::info;
+use tracing::{info, warn};
 use yard_client::{Reply, Request, ServerRole};
-use yard_journal::{Holder, Lease, LeaseError, Role};
+use yard_journal::{Holder, JournalError, Lease, LeaseError, Role};
 
 use crate::core::{Core, OpenError};
 use crate::input::{Input, ReplyTo};
 use crate::server::Server;
+use crate::store::StoreError;
 use crate::town::TownDir;
 
 /// How long a passing command's lease is awaited.
 pub(crate) const LEASE_PATIENCE: Duration = Duration::from_secs(10);
-/// How long a passing command serves others after its own request is answered.
+/// How long a passing command stays for idle connections after its own request is answered; answers it owes to others
+/// it gives in any case.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why a daemon did not run.
@@ -37,15 +39,32 @@ pub enum DaemonError {
 /// Runs the daemon in the foreground until it is drained.
 pub fn run_daemon(town: &TownDir) -> Result<(), DaemonError> {
     let _lease = daemon_lease(town)?;
-    let mut core = Core::open(town.clone(), ServerRole::Daemon)?;
+    let mut core = open_when_there_is_space(town)?;
     let server = Server::start(town, ServerRole::Daemon, core.inputs(), true)?;
     info!(town = %town.root().display(), pid = std::process::id(), "serving");
     tell_service_manager("READY=1");
-    core.run(|| false);
+    core.run(|_| false);
     tell_service_manager("STOPPING=1");
     drop(server);
     info!("stopped");
     Ok(())
+}
+
+/// Takes the town over; on a full disk it waits for space rather than giving up.
+fn open_when_there_is_space(town: &TownDir) -> Result<Core, OpenError> {
+    let mut said = false;
+    loop {
+        match Core::open(town.clone(), ServerRole::Daemon) {
+            Err(OpenError::Store(StoreError::Journal(error @ JournalError::Full))) => {
+                if !said {
+                    warn!(%error, "waiting for space");
+                }
+                said = true;
+                std::thread::sleep(Duration::from_secs(1));
+            }
+            other => return other,
+        }
+    }
 }
 
 fn daemon_lease(town: &TownDir) -> Result<Lease, DaemonError> {
@@ -81,7 +100,7 @@ pub(crate) fn serve_one(town: &TownDir, _lease: Lease, request: Request) -> Resu
     core.inputs().send(Input::Ask { request: Box::new(request), reply_to });
     let mut answers = Vec::new();
     let mut leaving: Option<Instant> = None;
-    core.run(|| {
+    core.run(|owes| {
         while let Ok(reply) = replies.try_recv() {
             let last = !matches!(reply, Reply::Item(_));
             answers.push(reply);
@@ -90,7 +109,7 @@ pub(crate) fn serve_one(town: &TownDir, _lease: Lease, request: Request) -> Resu
                 leaving = Some(Instant::now() + LEAVE_PATIENCE);
             }
         }
-        leaving.is_some_and(|until| server.is_quiet() || Instant::now() > until)
+        leaving.is_some_and(|until| server.is_quiet() || (Instant::now() > until && !owes))
     });
     drop(core);
     drop(server);

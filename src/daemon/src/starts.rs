@@ -8,7 +8,7 @@ use yard_client::views::{FailedStart, RunView, SlingView};
 use yard_engine::command::{SlingAction, SlingResult};
 use yard_engine::dispatch::{DispatchEvent, Outcome};
 use yard_engine::plan::{PlanReason, Start};
-use yard_engine::{DispatchId, Event, Recorded, State};
+use yard_engine::{ContextId, DispatchId, Event, Recorded, State};
 
 use crate::input::ReplyTo;
 
@@ -20,7 +20,7 @@ pub(crate) enum Promise {
     /// `add`.
     Added { direct: bool, results: Vec<SlingResult> },
     /// `scheduler run`.
-    Passed { starts: Vec<Start>, skipped: u64, reason: PlanReason, dry_run: bool },
+    Passed { starts: Vec<Start>, whole: u64, skipped: u64, reason: PlanReason, dry_run: bool },
 }
 
 #[derive(Serialize)]
@@ -43,6 +43,11 @@ struct Waiting {
 pub(crate) struct PendingStarts(Vec<Waiting>);
 
 impl PendingStarts {
+    /// Whether nobody waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether somebody waits for this dispatch to start.
     pub(crate) fn awaits(&self, id: &DispatchId) -> bool {
         self.0.iter().any(|w| w.starting.contains(id))
@@ -107,11 +112,43 @@ impl Promise {
             return;
         };
         for result in results.iter_mut().filter(|r| r.action == SlingAction::Scheduled) {
-            let live = result.id.parse().ok().and_then(|id| state.bead(&id)?.work.live.clone());
-            if let Some(live) = live {
+            // It may have ended already: its context tells which dispatch it was.
+            let made = result.id.parse().ok().and_then(|bead| {
+                let mut dispatches = state.dispatches_of(&bead);
+                dispatches.find(|d| Some(&d.context) == result.context_id.as_ref()).map(|d| d.id.clone())
+            });
+            if let Some(made) = made {
                 result.action = SlingAction::Dispatched;
-                result.dispatch_id = Some(live);
+                result.dispatch_id = Some(made);
             }
+        }
+    }
+
+    /// In direct mode, the contexts of a sling that are ready but have not started; none for other promises.
+    pub(crate) fn put_off(&self, state: &State) -> Option<BTreeSet<ContextId>> {
+        match self {
+            Self::Slung { direct, results } | Self::Added { direct, results } => {
+                let waiting = results.iter().filter(|r| *direct && r.action == SlingAction::Scheduled);
+                let contexts = waiting.filter_map(|r| r.context_id.clone());
+                Some(contexts.filter(|id| state.is_ready(id)).collect())
+            }
+            Self::Passed { .. } => None,
+        }
+    }
+
+    /// How many starts of a pass a spawn delay has put off.
+    pub(crate) fn unstarted(&self) -> u64 {
+        match self {
+            Self::Passed { starts, whole, .. } => whole.saturating_sub(starts.len() as u64),
+            Self::Slung { .. } | Self::Added { .. } => 0,
+        }
+    }
+
+    /// More of a stretched pass has started; what is given up is skipped after all.
+    pub(crate) fn went_on(&mut self, more: Vec<Start>, given_up: u64) {
+        if let Self::Passed { starts, skipped, .. } = self {
+            *skipped += given_up;
+            starts.extend(more);
         }
     }
 
@@ -119,7 +156,9 @@ impl Promise {
     pub(crate) fn left_waiting(&self) -> usize {
         match self {
             Self::Slung { results, .. } | Self::Added { results, .. } => {
-                results.iter().filter(|r| r.action == SlingAction::Scheduled).count()
+                // A dry run names no context.
+                let waits = |r: &&SlingResult| r.action == SlingAction::Scheduled && r.context_id.is_some();
+                results.iter().filter(waits).count()
             }
             Self::Passed { skipped, dry_run, .. } => {
                 if *dry_run {
@@ -152,7 +191,7 @@ impl Waiting {
                 let results = settle(state, results);
                 Reply::document(&AddedView { mode: mode(direct), results: &results })
             }
-            Promise::Passed { starts, skipped, reason, dry_run } => {
+            Promise::Passed { starts, skipped, reason, dry_run, .. } => {
                 let error = |s: &Start| start_error(state, &s.dispatch_id);
                 let failed =
                     starts.iter().filter_map(|s| Some(FailedStart { id: s.id.clone(), error: error(s)? }));

@@ -1,7 +1,7 @@
 //! `wait`: answers when beads have ended, or when nothing can progress any more.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use yard_client::Reply;
 use yard_client::views::{StuckView, WaitView};
@@ -9,6 +9,9 @@ use yard_engine::context::ContextEvent;
 use yard_engine::{BeadId, Event, Recorded, Standing, State};
 
 use crate::input::ReplyTo;
+
+/// How often it is found out whether what one waits for can still end.
+const BETWEEN_WALKS: Duration = Duration::from_secs(1);
 
 /// One client that waits.
 #[derive(Debug)]
@@ -21,6 +24,8 @@ struct Waiter {
     all: bool,
     summary: bool,
     until: Option<Instant>,
+    /// When to find out again whether it can still end.
+    next_walk: Instant,
 }
 
 /// What one waits for.
@@ -57,7 +62,8 @@ impl Waiters {
         }
         let pending = wanted.clone();
         let WaitFor { all, summary, until, .. } = wait;
-        self.0.push(Waiter { reply_to, wanted, pending, all, summary, until });
+        let next_walk = Instant::now();
+        self.0.push(Waiter { reply_to, wanted, pending, all, summary, until, next_walk });
     }
 
     /// Takes note of new work, for those who wait for everything.
@@ -110,6 +116,15 @@ impl Waiter {
             return state.live_count() == 0 && !(dispatches_by_itself && moves);
         }
         self.pending.retain(|id| !has_ended(state, id));
+        if self.pending.is_empty() {
+            return true;
+        }
+        // Whether the rest can move takes a walk over the graph: not in every turn while something runs.
+        let now = Instant::now();
+        if state.live_count() > 0 && now < self.next_walk {
+            return false;
+        }
+        self.next_walk = now + BETWEEN_WALKS;
         self.pending.iter().all(|id| !state.can_progress(id, dispatches_by_itself))
     }
 

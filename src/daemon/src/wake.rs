@@ -28,7 +28,7 @@ pub(crate) fn wake(town: &TownDir, rig: &RigName, argv: &[String]) {
         Err(error) => warn!(%rig, %error, "the wake command cannot be run"),
         Ok(mut child) => {
             let rig = rig.clone();
-            std::thread::spawn(move || {
+            let watcher = std::thread::Builder::new().name("ym-wake".to_owned()).spawn(move || {
                 let until = Instant::now() + PATIENCE;
                 loop {
                     match child.try_wait() {
@@ -43,6 +43,9 @@ pub(crate) fn wake(town: &TownDir, rig: &RigName, argv: &[String]) {
                     }
                 }
             });
+            if let Err(error) = watcher {
+                warn!(%error, "nobody watches the wake command");
+            }
         }
     }
 }

@@ -185,6 +185,7 @@ pub struct NewBead {
 
 /// A command to be run as a bead of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AddItem {
     /// Program and arguments.
     pub argv: Vec<String>,

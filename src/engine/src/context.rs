@@ -92,6 +92,9 @@ pub struct Context {
     /// Taken by force although somebody else is on it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forced: bool,
+    /// Its start does not wake the rig.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_boot: bool,
     /// Attempts that crashed so far.
     #[serde(default)]
     pub crashes: u32,

@@ -30,9 +30,6 @@ pub struct Dispatch {
     pub order: u64,
     /// When it was decided.
     pub started_at: Timestamp,
-    /// When it may be spawned (a spawn delay).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spawn_at: Option<Timestamp>,
     /// When its first program ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running_at: Option<Timestamp>,
@@ -42,7 +39,7 @@ pub struct Dispatch {
     /// The last finished step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
-    /// Why it was asked to stop; the first reason wins.
+    /// Why it was asked to stop; the first reason wins, except that a person's word beats ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopReason>,
     /// Its one end.
@@ -267,7 +264,13 @@ impl State {
             }
             DispatchEvent::StopRequested { reason, .. } => {
                 if let Some(dispatch) = self.dispatches.get_mut(&id) {
-                    dispatch.stop.get_or_insert(*reason);
+                    // The first reason wins, but a person's word beats ours.
+                    match reason {
+                        StopReason::UserCancelled => dispatch.stop = Some(*reason),
+                        StopReason::GracefulShutdown | StopReason::SpawnTimeout => {
+                            dispatch.stop.get_or_insert(*reason);
+                        }
+                    }
                 }
             }
             DispatchEvent::Ended { outcome, next, .. } => self.end_dispatch(&id, outcome, *next, at),

@@ -175,7 +175,8 @@ impl State {
 
     /// After a planning pass: nothing ready waits while there is room.
     pub fn check_nothing_waits_needlessly(&self) -> Result<(), Violation> {
-        if self.pause.is_some() || self.host_gate.is_some() || self.settings.batch_size > 0 {
+        let put_off = self.settings.batch_size > 0 || self.settings.spawn_delay.0 > 0;
+        if self.pause.is_some() || self.host_gate.is_some() || put_off {
             return Ok(());
         }
         for id in self.queue.ids() {

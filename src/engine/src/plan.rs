@@ -57,6 +57,20 @@ pub fn plan(capacity: Option<i64>, batch: u32, ready: u64) -> Plan {
     Plan { to_dispatch, skipped: ready - to_dispatch, reason }
 }
 
+impl Plan {
+    /// With a spawn delay one starts at a time, and only when its time has come: whatever is put off stays in the queue,
+    /// where pause, hold and park reach it.
+    fn spaced(self, next_spawn: Option<Timestamp>, now: Timestamp) -> Self {
+        let Some(next) = next_spawn else { return self };
+        let most = u64::from(next <= now);
+        if self.to_dispatch <= most {
+            return self;
+        }
+        let put_off = self.to_dispatch - most;
+        Self { to_dispatch: most, skipped: self.skipped + put_off, reason: PlanReason::Batch }
+    }
+}
+
 /// Which contexts a pass may start.
 #[derive(Debug, Clone, Copy)]
 pub enum Scope<'a> {
@@ -101,6 +115,12 @@ impl State {
         self.queue.contains(context)
     }
 
+    /// When the next start may be made; none without a spawn delay.
+    pub fn next_spawn_at(&self) -> Option<Timestamp> {
+        let delay = self.settings.spawn_delay;
+        (delay.0 > 0).then(|| self.last_dispatch_at.map_or(self.clock, |last| last.after(delay.duration())))
+    }
+
     /// How many a pass would start.
     fn count(&self, scope: Scope<'_>, batch: u32) -> Plan {
         let ready = match scope {
@@ -126,15 +146,13 @@ impl State {
         next
     }
 
-    fn start_of(&self, context: &ContextId, now: Timestamp, delay: Millis, nth: u64) -> Option<Dispatch> {
+    fn start_of(&self, context: &ContextId, now: Timestamp) -> Option<Dispatch> {
         let context = self.contexts.get(context)?;
         let attempt = self.beads.get(context.bead())?.work.attempts + 1;
         let rig = context.fields.target_rig.clone();
         let of_rig = || self.rigs.get(&rig).and_then(|r| r.executor.clone());
         let executor = context.executor.clone().or_else(of_rig);
         let executor = executor.or_else(|| self.settings.worker.executor.clone());
-        let spawn_at =
-            (delay.0 > 0 && nth > 0).then(|| now.after(Millis(delay.0.saturating_mul(nth)).duration()));
         Some(Dispatch {
             id: DispatchId::new(context.bead().clone(), attempt),
             context: context.id.clone(),
@@ -143,7 +161,6 @@ impl State {
             executor: executor.unwrap_or_else(|| "local".to_owned()),
             order: self.seq.next().0,
             started_at: now,
-            spawn_at,
             running_at: None,
             pid: None,
             step: None,
@@ -156,6 +173,8 @@ impl State {
     /// What a pass would start, without starting it.
     pub fn preview(&self, batch: u32) -> Pass {
         let mut copy = self.clone();
+        // A preview tells of the whole pass, which a spawn delay only stretches.
+        copy.settings.spawn_delay = Millis(0);
         let at = self.clock;
         Tx::new(&mut copy, at).pass(Scope::Everything, Some(batch))
     }
@@ -166,13 +185,11 @@ impl Tx<'_> {
     pub fn pass(&mut self, scope: Scope<'_>, batch: Option<u32>) -> Pass {
         self.tick();
         let batch = batch.unwrap_or(self.state().settings.batch_size);
-        let delay = self.state().settings.spawn_delay;
-        let planned = self.state().count(scope, batch);
+        let planned = self.state().count(scope, batch).spaced(self.state().next_spawn_at(), self.now());
         let mut starts: Vec<Start> = Vec::new();
         while (starts.len() as u64) < planned.to_dispatch {
             let Some(context) = self.state_mut().next_to_start(scope) else { break };
-            let nth = starts.len() as u64;
-            let Some(dispatch) = self.state().start_of(&context, self.now(), delay, nth) else { break };
+            let Some(dispatch) = self.state().start_of(&context, self.now()) else { break };
             starts.push(Start {
                 id: dispatch.id.bead().clone(),
                 context_id: context,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bead::{BeadEntry, BeadStatus, Verdict};
 use crate::capacity::Limit;
-use crate::context::Context;
+use crate::context::{CloseReason, Context};
 use crate::state::State;
 use crate::{BeadId, Timestamp};
 
@@ -149,7 +149,11 @@ impl State {
         let Some(entry) = self.beads.get(bead) else {
             return vec![Reason::new(ReasonCode::NotDispatchable, "no such bead")];
         };
-        let context = entry.work.context.as_ref().and_then(|id| self.contexts.get(id));
+        self.reasons_of(entry, entry.work.context.as_ref().and_then(|id| self.contexts.get(id)))
+    }
+
+    /// As `reasons`, for whoever has the bead and its open context at hand already.
+    pub fn reasons_of(&self, entry: &BeadEntry, context: Option<&Context>) -> Vec<Reason> {
         let mut all = Everything(Vec::new());
         self.tell_reasons(entry, context, &mut all);
         all.0
@@ -219,7 +223,7 @@ impl State {
         }
         match context {
             Some(context) => self.walk_context(context, &mut tell),
-            None => Self::walk_verdict(entry, &mut tell),
+            None => self.walk_verdict(entry, &mut tell),
         }
     }
 
@@ -337,6 +341,7 @@ impl State {
 
     /// What keeps an unscheduled bead from being tried again.
     fn walk_verdict(
+        &self,
         entry: &BeadEntry,
         tell: &mut impl FnMut(ReasonCode, &dyn Fn() -> Reason) -> Option<()>,
     ) -> Option<()> {
@@ -351,7 +356,11 @@ impl State {
                 Reason::new(C::CircuitBroken, format!("failed to start too often; {}", retry()))
             }),
             Some(Verdict::Failed | Verdict::Unavailable) => tell(C::RetriesExhausted, &|| {
-                Reason::new(C::RetriesExhausted, format!("no more retries; {}", retry()))
+                let last =
+                    entry.work.last_context.as_ref().and_then(|c| self.contexts.get(c)?.closed.as_ref());
+                let expired = last.is_some_and(|c| c.reason == CloseReason::Expired);
+                let what = if expired { "its deadline passed" } else { "no more retries" };
+                Reason::new(C::RetriesExhausted, format!("{what}; {}", retry()))
             }),
         }
     }

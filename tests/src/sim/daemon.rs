@@ -100,12 +100,7 @@ impl World {
         for effect in effects {
             match effect {
                 Effect::Spawn(id) => {
-                    let spawn_at = self.state.dispatch(id).and_then(|d| d.spawn_at);
-                    if spawn_at.is_some_and(|t| t > self.now) {
-                        self.delayed.push(id.clone());
-                    } else {
-                        self.spawn(id)?;
-                    }
+                    self.spawn(id)?;
                 }
                 Effect::Stop(id) => {
                     self.tell(|| format!("stop of {id} is written"));
@@ -123,22 +118,6 @@ impl World {
         self.tell(|| format!("{id} is launched"));
         self.workers.launch(id);
         self.may_crash("after a launch")
-    }
-
-    /// Spawns what waited for its turn, unless it was called off meanwhile.
-    pub(super) fn spawn_delayed(&mut self) -> Result<(), Halt> {
-        let due = |world: &Self, id: &DispatchId| {
-            let dispatch = world.state.dispatch(id);
-            dispatch.is_none_or(|d| d.spawn_at.is_none_or(|t| t <= world.now))
-        };
-        let (ready, later) = std::mem::take(&mut self.delayed).into_iter().partition(|id| due(self, id));
-        self.delayed = later;
-        for id in ready {
-            if self.state.dispatch(&id).is_some_and(|d| d.is_live() && d.stop.is_none()) {
-                self.spawn(&id)?;
-            }
-        }
-        Ok(())
     }
 
     fn may_crash(&mut self, when: &str) -> Result<(), Halt> {
@@ -337,7 +316,6 @@ impl World {
         let written = self.dice.one_in(8);
         let from_checkpoint = self.dice.one_in(2);
         self.tell(|| format!("restart, checkpoint: {from_checkpoint}"));
-        self.delayed.clear();
         self.state = if from_checkpoint { self.disk.restore(written)? } else { self.disk.replay(written)? };
         self.oracle.check_recovered(&self.state)?;
         if self.mutant == Some(Mutant::PauseForgotten) {

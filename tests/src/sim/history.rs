@@ -23,8 +23,6 @@ pub(super) struct World {
     pub(super) wanted: Settings,
     /// The daemon's memory: lost in a crash.
     pub(super) state: State,
-    /// Also the daemon's memory: starts that wait for their spawn delay.
-    pub(super) delayed: Vec<DispatchId>,
     /// Whether things still go wrong.
     pub(super) faults: bool,
     pub(super) beads: Vec<BeadId>,
@@ -75,7 +73,6 @@ impl World {
             oracle: Oracle::default(),
             wanted: Settings::default(),
             state: State::default(),
-            delayed: Vec::new(),
             faults: false,
             beads: Vec::new(),
             story,
@@ -147,7 +144,6 @@ impl World {
     }
 
     fn something_happens(&mut self) -> Result<(), Halt> {
-        self.spawn_delayed()?;
         match self.dice.below(100) {
             0..34 => self.shims_go_on(1)?,
             34..54 => self.a_report_arrives()?,
@@ -260,7 +256,7 @@ impl World {
     fn daemon_looks_around(&mut self) -> Result<(), Halt> {
         let live: Vec<Dispatch> = self.state.live_dispatches().cloned().collect();
         let Some(dispatch) = self.dice.pick(&live).cloned() else { return self.idle() };
-        let on_its_way = self.workers.launched.contains(&dispatch.id) || self.delayed.contains(&dispatch.id);
+        let on_its_way = self.workers.launched.contains(&dispatch.id);
         if !on_its_way {
             self.settle(&dispatch.id)
         } else if dispatch.running_at.is_none() && self.dice.one_in(3) {
@@ -273,7 +269,6 @@ impl World {
     /// Goes on without faults until nothing moves any more.
     pub(super) fn come_to_rest(&mut self) -> Result<(), Broken> {
         for _ in 0..2_000 {
-            self.surviving(Self::spawn_delayed)?;
             let arrivals = self.workers.launched.len();
             let running = self.workers.running();
             let mut moved = arrivals + running.len() > 0;
@@ -288,16 +283,15 @@ impl World {
                 self.surviving(|world| world.hear(report))?;
             }
             let stuck = |world: &Self, id: &DispatchId| {
-                !world.workers.claims.get(id).is_some_and(|c| c.held)
-                    && !world.workers.launched.contains(id)
-                    && !world.delayed.contains(id)
+                !world.workers.claims.get(id).is_some_and(|c| c.held) && !world.workers.launched.contains(id)
             };
             let live: Vec<DispatchId> = self.state.live_dispatches().map(|d| d.id.clone()).collect();
             for id in live.iter().filter(|id| stuck(self, id)).cloned().collect::<Vec<_>>() {
                 moved = true;
                 self.surviving(|world| world.settle(&id))?;
             }
-            let spawn_due = self.delayed.iter().filter_map(|id| self.state.dispatch(id)?.spawn_at).min();
+            let spawn_due =
+                self.state.next_spawn_at().filter(|t| *t > self.now && self.state.ready_count() > 0);
             let due = [self.state.next_due(), spawn_due].into_iter().flatten().min();
             match due {
                 Some(due) if !moved => self.now = self.now.max(due),

@@ -86,6 +86,54 @@ fn stopping_drains_and_requeues_what_ran() {
 }
 
 #[test]
+fn a_cancel_during_a_drain_is_not_lost() {
+    let mut town = Town::new();
+    town.set("scheduler.max_polecats", "2");
+    town.set("limits.kill_grace", "30s");
+    town.start_daemon();
+    let ready = town.root().join("ready");
+    let script = format!("trap '' TERM; touch '{}'; sleep 1000; sleep 1000", ready.display());
+    let id = town.run(["-q", "add", "--", "sh", "-c", &script]).ok().stdout.trim().to_owned();
+    wait_until("it to ignore SIGTERM", || ready.exists());
+    let mut stop = town.command(["stop", "--timeout", "60s"]).spawn().expect("ym runs");
+    wait_until("the drain", || !town.events(Some("dispatch.stop_requested")).is_empty());
+    let refused = town.run(["--json", "scheduler", "run"]);
+    assert_eq!(refused.error_code(), "draining");
+    town.run(["kill", &id]).ok();
+    assert!(stop.wait().expect("it ends").success());
+    assert_eq!(town.state_of(&id), "cancelled");
+}
+
+#[test]
+fn work_added_by_a_worker_without_a_daemon_waits_and_is_not_killed_with_it() {
+    let town = Town::new();
+    let ym = yard_tests::town::ym_binary();
+    let script = format!("'{}' -q add --name inner -- true; exit 0", ym.display());
+    let outer = town.run(["-q", "add", "--", "sh", "-c", &script]).ok().stdout.trim().to_owned();
+    town.run(["wait", &outer]).ok();
+    let inner = town.json(["bead", "list"])["beads"][0].clone();
+    assert_eq!((&inner["title"], &inner["state"]), (&json!("inner"), &json!("queued")), "{inner}");
+    assert!(town.run(["logs", &outer]).ok().stdout.contains("ym --daemon"), "and it said so");
+}
+
+#[test]
+fn a_hung_shim_is_killed_although_the_safety_scan_looks_often() {
+    let mut town = Town::new();
+    town.set("scheduler.max_polecats", "2");
+    town.set("scheduler.safety_scan", "200ms");
+    town.set("limits.kill_grace", "500ms");
+    town.start_daemon();
+    let id = town.run(["-q", "add", "--", "sleep", "1000"]).ok().stdout.trim().to_owned();
+    let pid = || town.json(["status"])["running"][0]["pid"].as_u64();
+    wait_until("it runs", || pid().is_some());
+    let shim = yard_tests::town::parent_of(pid().expect("a pid") as u32).expect("a shim");
+    let shim = nix::unistd::Pid::from_raw(shim as i32);
+    nix::sys::signal::kill(shim, nix::sys::signal::Signal::SIGSTOP).expect("it can be stopped");
+    town.run(["cancel", &id]).ok();
+    town.await_state(&id, "cancelled");
+}
+
+#[test]
 fn stop_can_leave_workers_running() {
     let mut town = Town::new();
     town.set("scheduler.max_polecats", "2");

@@ -8,4 +8,5 @@ mod hostile;
 mod operator;
 mod seed1;
 mod sling;
+mod spawn_delay;
 mod workers;

@@ -108,10 +108,22 @@ fn unknown_things_are_named_and_change_nothing() {
     let before = town.events(None).len();
     assert_eq!(code_of(&town, &["y-nope"]), "unknown-bead");
     town.shell_bead("y-1", "true");
-    assert_eq!(code_of(&town, &["y-1", "y-nope"]), "unknown-bead");
+    assert_eq!(code_of(&town, &["y-1", "nosuchrig"]), "unknown-rig");
+    assert_eq!(code_of(&town, &["y-1", "--executor", "nonesuch"]), "unknown-executor");
     assert_eq!(town.run(["sling", "y-1", "--priority", "0"]).code, 2);
     assert_eq!(town.run(["sling"]).code, 2);
     assert_eq!(town.events(None).len(), before + 1, "only the bead was added");
+}
+
+#[test]
+fn one_unknown_bead_does_not_keep_the_others_of_a_batch() {
+    let town = Town::new();
+    town.set("scheduler.max_polecats", "2");
+    town.shell_bead("y-1", "true");
+    let batch = town.json(["sling", "y-1", "y-nope"]);
+    let actions: Vec<&str> = (0..2).filter_map(|i| batch["results"][i]["action"].as_str()).collect();
+    assert_eq!(actions, ["scheduled", "refused"]);
+    assert_eq!(batch["results"][1]["code"], "unknown-bead");
 }
 
 #[test]

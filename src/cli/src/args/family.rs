@@ -1,4 +1,4 @@
-//! The families `config`, `rig`, `scheduler` and `convoy`.
+//! The families `config`, `rig`, `scheduler`, `convoy` and `journal`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -202,5 +202,19 @@ pub(crate) enum ConvoyCmd {
     Status {
         /// Which; a unique prefix will do [default: all open ones, as a list]
         id: Option<String>,
+    },
+}
+
+/// `ym journal …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum JournalCmd {
+    /// Look for damage in the whole file; exit code 1 if there is any
+    #[command(after_long_help = "Example:\n  ym journal check --json")]
+    Check,
+    /// Write a copy of this moment to a new file, also beside a running daemon
+    #[command(after_long_help = "Example:\n  ym journal copy ~/backup/town-journal.db")]
+    Copy {
+        /// The new file
+        file: PathBuf,
     },
 }

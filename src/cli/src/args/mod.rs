@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use bead::{BeadAdd, BeadCmd, BeadUpdate, DepCmd};
-pub(crate) use family::{ConfigCmd, ConvoyCmd, RigAdd, RigCmd, SchedulerCmd};
+pub(crate) use family::{ConfigCmd, ConvoyCmd, JournalCmd, RigAdd, RigCmd, SchedulerCmd};
 pub(crate) use sling::{AddArgs, MergeWord, SlingArgs};
 
 use crate::words::{self, Since};
@@ -136,7 +136,7 @@ pub(crate) enum Cmd {
     /// Say why a bead is not running, and how it came to where it is
     #[command(after_long_help = "Example:\n  ym why gt-abc")]
     Why {
-        /// A bead
+        /// A bead or convoy
         id: String,
     },
     /// Show all that is known of a bead, context, dispatch or convoy
@@ -236,6 +236,9 @@ pub(crate) enum Cmd {
         #[arg(long)]
         fix: bool,
     },
+    /// Check or copy the log of everything that happened
+    #[command(subcommand, after_long_help = "Example:\n  ym journal check")]
+    Journal(JournalCmd),
     /// Print a completion script for a shell
     #[command(
         after_long_help = "Example:\n  ym completions bash > ~/.local/share/bash-completion/completions/ym"

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal};
-use yard_client::{Ask, Connection};
-use yard_daemon::DaemonError;
+use yard_client::{Ask, Connection, Hello, Lost};
+use yard_daemon::{AskError, DaemonError, TownDir};
 use yard_engine::DispatchId;
-use yard_journal::Lease;
+use yard_journal::{Lease, Role};
 
 use super::Done;
 use crate::errors::Report;
@@ -17,6 +17,8 @@ use crate::session::Session;
 
 /// How long a stopped daemon may take to be gone.
 const GONE: Duration = Duration::from_secs(10);
+/// How long one that is starting or leaving may take to answer or be gone.
+const ANSWER: Duration = Duration::from_secs(3);
 
 /// Serves the town until told to stop.
 pub(super) fn serve(session: &mut Session) -> Done {
@@ -50,8 +52,7 @@ impl From<DaemonError> for Report {
 /// Stops whoever serves the town; nobody there is as good as stopped.
 pub(super) fn stop(session: &mut Session, timeout: Option<Duration>, leave_running: bool) -> Done {
     let town = session.town()?;
-    let server = Connection::open(&town.folder()).ok().map(|connection| connection.hello().clone());
-    let Some(server) = server.filter(|hello| hello.role.dispatches_by_itself()) else {
+    let Some(server) = server_of(&town)?.filter(|hello| hello.role.dispatches_by_itself()) else {
         return said(session, false, "no daemon is running");
     };
     let timeout_ms = timeout.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
@@ -71,6 +72,29 @@ pub(super) fn stop(session: &mut Session, timeout: Option<Duration>, leave_runni
         std::thread::sleep(Duration::from_millis(5));
     }
     said(session, true, &format!("daemon (pid {}) stopped", server.pid))
+}
+
+/// Who serves the town. Somebody who has it and does not answer is not nobody: it may be starting, leaving or hung.
+fn server_of(town: &TownDir) -> Result<Option<Hello>, Report> {
+    let patience = Instant::now() + ANSWER;
+    loop {
+        match Connection::open(&town.folder()) {
+            Ok(connection) => return Ok(Some(connection.hello().clone())),
+            Err(error @ Lost::OtherVersion { .. }) => return Err(AskError::from(error).into()),
+            Err(_) => {}
+        }
+        let holder = Lease::holder(&town.lease());
+        match holder.and_then(|holder| holder.role.zip(holder.pid)) {
+            None | Some((Role::Command, _)) => return Ok(None),
+            Some((role, pid)) if Instant::now() > patience => {
+                let message = format!("the {role} (pid {pid}) does not answer");
+                return Err(
+                    Report::new("busy", message).hint(format!("kill {pid} ends it; ym doctor looks into it"))
+                );
+            }
+            Some(_) => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
 }
 
 fn said(session: &mut Session, changed: bool, message: &str) -> Done {

@@ -1,14 +1,16 @@
 //! `ym doctor`: looks at a town from outside, without asking whoever serves it.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use serde::Serialize;
 use yard_client::{Connection, Lost, Safe};
 use yard_daemon::{TownDir, config};
-use yard_journal::{JournalError, Lease, Reader};
+use yard_journal::{Holder, JournalError, Lease, Reader};
 
-use super::Done;
+use super::{Done, journal};
 use crate::errors::FAILED;
 use crate::output::Tone;
 use crate::session::Session;
@@ -45,7 +47,7 @@ pub(super) fn doctor(session: &mut Session, fix: bool) -> Done {
     let checks = [
         folders(&town, fix),
         settings(&town),
-        journal(&town),
+        log(&town),
         server(&town, fix),
         claims(&town),
         processes(),
@@ -94,10 +96,16 @@ fn settings(town: &TownDir) -> Check {
     }
 }
 
-fn journal(town: &TownDir) -> Check {
+fn log(town: &TownDir) -> Check {
     let report = match Reader::open(&town.journal()).and_then(|reader| reader.check()) {
         Ok(report) => report,
-        Err(JournalError::Missing(_)) => return check("journal", Status::Warn, "nothing has happened yet"),
+        Err(JournalError::Missing(_)) => {
+            return check(
+                "journal",
+                Status::Warn,
+                "nothing has happened yet, and there is no rig; ym init completes the town",
+            );
+        }
         Err(error) => return check("journal", Status::Fail, error.to_string()),
     };
     match report.problems.first() {
@@ -119,10 +127,7 @@ fn server(town: &TownDir, fix: bool) -> Check {
             check("server", Status::Ok, format!("pid {} (ym {}) {role}", hello.pid, hello.version))
         }
         (Err(error @ Lost::OtherVersion { .. }), _) => check("server", Status::Warn, error.to_string()),
-        (Err(_), Some(holder)) => {
-            let message = format!("the town is held by {holder}, which does not answer");
-            check("server", Status::Fail, message)
-        }
+        (Err(_), Some(holder)) => check("server", Status::Fail, silent(&holder, is_socket(&socket))),
         (Err(_), None) if is_socket(&socket) => {
             if fix && std::fs::remove_file(&socket).is_ok() {
                 return check("server", Status::Ok, "a leftover socket was removed; no daemon is running");
@@ -137,19 +142,61 @@ fn server(town: &TownDir, fix: bool) -> Check {
     }
 }
 
+/// Somebody has the town and does not answer.
+fn silent(holder: &Holder, has_socket: bool) -> String {
+    let who = match (holder.role, holder.pid) {
+        (Some(role), Some(pid)) => format!("the {role} (pid {pid})"),
+        _ => format!("the town is held by {holder}; it"),
+    };
+    let why = if has_socket { "it is stopped, hung or very busy" } else { "its socket is gone" };
+    format!("{who} does not answer: {why}; end it and start it again, workers carry on meanwhile")
+}
+
 fn is_socket(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket())
 }
 
 fn claims(town: &TownDir) -> Check {
+    // In this order: whatever has a claim by now has been in the journal before.
     let Ok(files) = std::fs::read_dir(town.run()) else {
         return check("claims", Status::Warn, "the run folder cannot be read");
     };
-    let claims = files
-        .flatten()
-        .filter(|file| file.path().extension().is_some_and(|ending| ending == "claim"))
-        .count();
-    check("claims", Status::Ok, format!("{} in the run folder", count(claims, "claim")))
+    let is_claim = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "claim");
+    let claims: Vec<PathBuf> = files.flatten().map(|file| file.path()).filter(is_claim).collect();
+    let Ok(state) = journal::state(town) else {
+        let message = format!("{}; the journal does not say whose", count(claims.len(), "claim"));
+        return check("claims", Status::Warn, message);
+    };
+    let state = state.unwrap_or_default();
+    let live: BTreeSet<String> = state.live_dispatches().map(|dispatch| dispatch.id.to_string()).collect();
+    let left = leftovers(&claims, &live, served_since(town));
+    if left == 0 {
+        return check("claims", Status::Ok, format!("{} in the run folder", count(claims.len(), "claim")));
+    }
+    let message = format!(
+        "{} of dispatches that are not live, of {} in the run folder; the next daemon clears them away",
+        count(left, "leftover claim"),
+        claims.len()
+    );
+    check("claims", Status::Warn, message)
+}
+
+/// Claims whose dispatch is not live. Whoever serves the town removes those of its own time when work pauses.
+fn leftovers(claims: &[PathBuf], live: &BTreeSet<String>, served_since: Option<SystemTime>) -> usize {
+    let is_live = |path: &PathBuf| {
+        path.file_stem().and_then(|stem| stem.to_str()).is_some_and(|stem| live.contains(stem))
+    };
+    let is_left = |path: &PathBuf| match path.metadata().and_then(|meta| meta.modified()) {
+        Ok(written) => served_since.is_none_or(|since| written < since),
+        Err(_) => false,
+    };
+    claims.iter().filter(|path| !is_live(path) && is_left(path)).count()
+}
+
+/// Since when somebody has held the town: a holder signs the lease when it takes it.
+fn served_since(town: &TownDir) -> Option<SystemTime> {
+    Lease::holder(&town.lease())?;
+    town.lease().metadata().and_then(|meta| meta.modified()).ok()
 }
 
 fn processes() -> Check {
@@ -206,4 +253,38 @@ fn space(town: &TownDir) -> Check {
         _ => Status::Ok,
     };
     check("space", status, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use yard_journal::Role;
+
+    use super::*;
+
+    #[test]
+    fn claims_of_dispatches_that_are_not_live_are_leftovers() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let claim = |name: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, "").expect("written");
+            path
+        };
+        let claims = [claim("gt-a@1.claim"), claim("gt-b@2.claim"), claim("odd.claim")];
+        let live = BTreeSet::from(["gt-a@1".to_owned()]);
+        assert_eq!(leftovers(&claims, &live, None), 2);
+        let now = SystemTime::now();
+        assert_eq!(leftovers(&claims, &live, Some(now + Duration::from_mins(1))), 2);
+        assert_eq!(leftovers(&claims, &live, Some(now - Duration::from_mins(1))), 0);
+    }
+
+    #[test]
+    fn a_silent_holder_is_named() {
+        let daemon = Holder { pid: Some(7), role: Some(Role::Daemon) };
+        assert!(silent(&daemon, true).starts_with("the daemon (pid 7) does not answer: it is stopped"));
+        assert!(silent(&daemon, false).contains("its socket is gone"));
+        let unknown = silent(&Holder::default(), true);
+        assert!(unknown.starts_with("the town is held by another process; it does not answer"), "{unknown}");
+    }
 }

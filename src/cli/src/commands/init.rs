@@ -1,35 +1,98 @@
 //! `ym init`: a directory becomes a town, and its first rig.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use yard_client::Safe;
 use yard_daemon::TownDir;
 use yard_engine::rig::{Rig, TOWN_PREFIX};
 use yard_engine::{BeadId, Command, RigName};
+use yard_journal::{Lease, LeaseError, Role};
 
-use super::Done;
+use super::{Done, journal};
 use crate::errors::Report;
 use crate::session::Session;
 
-/// Makes a town. If anything is wrong, nothing is left behind.
+/// The folder that makes a directory a town.
+const FOLDER: &str = ".yardmaster";
+/// How long somebody else may take to make a journal.
+const MAKING: Duration = Duration::from_secs(2);
+
+/// Makes a town, or completes one that was only half made. If anything goes wrong, nothing is left behind.
 pub(super) fn init(session: &mut Session, dir: Option<PathBuf>, prefix: Option<String>) -> Done {
     let dir = dir.or_else(|| session.named()).unwrap_or_else(|| PathBuf::from("."));
-    let folder = dir.join(".yardmaster");
-    if folder.symlink_metadata().is_ok() {
-        let message = format!("{} is a town already", shown(&dir).display());
-        return Err(Report::new("exists", message).hint("ym status shows it; nothing was changed"));
-    }
-    let name = rig_name(&shown(&dir));
+    let place = shown(&dir);
+    let half_made = look(&place)?;
+    let name = rig_name(&place);
     let prefix = match prefix {
         Some(prefix) => checked_prefix(prefix)?,
         None => derived_prefix(name.as_str()),
     };
-    let town = TownDir::create(&dir)
-        .map_err(|error| Report::new("io", format!("cannot make a town in {}: {error}", dir.display())))?;
+    let before = Before::look(&place);
+    let town = match make(session, &place, &name, &prefix) {
+        Ok(town) => town,
+        Err(report) => return Err(before.take_back(&place, report)),
+    };
+    let root = town.root().to_string_lossy();
+    if session.out.json() {
+        session.out.line(serde_json::json!({"id": name, "town": root, "rig": name, "prefix": prefix}))?;
+    } else if session.out.quiet() {
+        session.out.line(&name)?;
+    } else {
+        let done = if half_made { "completed" } else { "made" };
+        session.out.line(format!("Town {done} in {}", Safe(&root)))?;
+        session.out.line(format!("Rig {name}, beads {prefix}-…"))?;
+        session.out.line("Next: ym add -- CMD…, or ym bead add TITLE; ym help quickstart")?;
+    }
+    Ok(0)
+}
+
+/// Refuses a place where no town can be made; says whether one was begun there.
+fn look(place: &Path) -> Result<bool, Report> {
+    if place.to_str().is_none() {
+        let message = format!("the path {} is not valid UTF-8, and that of a town must be", place.display());
+        return Err(Report::new("bad-path", message).hint("rename the directory, or choose another one"));
+    }
+    let folder = place.join(FOLDER);
+    if folder.symlink_metadata().is_err() {
+        return Ok(false);
+    }
+    if !folder.is_dir() {
+        let message = format!("{} is in the way: it is not a folder", folder.display());
+        return Err(Report::new("exists", message).hint("nothing was changed"));
+    }
+    if has_rig(&TownDir::at(place)?)? { Err(already(place)) } else { Ok(true) }
+}
+
+fn already(place: &Path) -> Report {
+    let message = format!("{} is a town already", place.display());
+    Report::new("exists", message).hint("ym status shows it; nothing was changed")
+}
+
+/// A town has a rig; without one it was only begun.
+fn has_rig(town: &TownDir) -> Result<bool, Report> {
+    let patience = Instant::now() + MAKING;
+    loop {
+        match journal::state(town) {
+            Ok(state) => return Ok(state.is_some_and(|state| state.rigs().next().is_some())),
+            // Somebody else may be making it at this moment.
+            Err(_) if Instant::now() < patience && Lease::holder(&town.lease()).is_some() => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(report) => return Err(report),
+        }
+    }
+}
+
+fn make(session: &mut Session, place: &Path, name: &RigName, prefix: &str) -> Result<TownDir, Report> {
+    let town = TownDir::create(place)
+        .map_err(|error| Report::new("io", format!("cannot make a town in {}: {error}", place.display())))?;
     session.enter(town.clone());
     let rig = Rig {
         name: name.clone(),
-        prefix: prefix.clone(),
+        prefix: prefix.to_owned(),
         path: ".".to_owned(),
         parked: false,
         docked: false,
@@ -37,22 +100,54 @@ pub(super) fn init(session: &mut Session, dir: Option<PathBuf>, prefix: Option<S
         executor: None,
         formula: None,
     };
-    if let Err(report) = session.command(Command::RigAdd { rig }) {
-        let _ = std::fs::remove_dir_all(&folder);
-        return Err(report);
+    session.command(Command::RigAdd { rig })?;
+    Ok(town)
+}
+
+/// What was there before, so that a failed attempt takes back only what it made.
+struct Before {
+    /// Directories that were missing, the innermost first.
+    missing: Vec<PathBuf>,
+    /// What lay in the folder.
+    parts: BTreeSet<PathBuf>,
+}
+
+impl Before {
+    fn look(place: &Path) -> Self {
+        let folder = place.join(FOLDER);
+        let missing = folder.ancestors().take_while(|dir| dir.symlink_metadata().is_err());
+        Self { missing: missing.map(Path::to_owned).collect(), parts: parts_of(&folder) }
     }
-    if session.out.json() {
-        let town = town.root().to_string_lossy();
-        session.out.line(serde_json::json!({"id": name, "town": town, "rig": name, "prefix": prefix}))?;
-    } else if session.out.quiet() {
-        session.out.line(&name)?;
-    } else {
-        let place = town.root().to_string_lossy().into_owned();
-        session.out.line(format!("Town made in {}", Safe(&place)))?;
-        session.out.line(format!("Rig {name}, beads {prefix}-…"))?;
-        session.out.line("Next: ym add -- CMD…, or ym bead add TITLE; ym help quickstart")?;
+
+    /// Removes what is new, unless it has become somebody's town meanwhile; gives what to tell the person.
+    fn take_back(&self, place: &Path, report: Report) -> Report {
+        if let Ok(town) = TownDir::at(place) {
+            if matches!(has_rig(&town), Ok(true)) {
+                return if report.code() == "lost" { report } else { already(place) };
+            }
+            // Nobody else may be at work here while things go away. Without room for a lease nobody has one.
+            let lease = match Lease::try_acquire(&town.lease(), Role::Command) {
+                Err(LeaseError::Held(_)) => return report,
+                other => other.ok(),
+            };
+            if !matches!(has_rig(&town), Ok(false)) {
+                return report;
+            }
+            for part in parts_of(&town.folder()).difference(&self.parts) {
+                let _ = fs::remove_dir_all(part).or_else(|_| fs::remove_file(part));
+            }
+            drop(lease);
+        }
+        for dir in &self.missing {
+            // Only if it is empty.
+            let _ = fs::remove_dir(dir);
+        }
+        report
     }
-    Ok(0)
+}
+
+fn parts_of(folder: &Path) -> BTreeSet<PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|part| part.path()).collect()
 }
 
 fn shown(dir: &Path) -> PathBuf {
@@ -118,5 +213,42 @@ mod tests {
         for bad in ["", "hq", "gt-", "a b", "../x"] {
             assert!(checked_prefix(bad.to_owned()).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_town_that_was_only_begun_may_be_completed() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        assert!(matches!(look(dir.path()), Ok(false)));
+        fs::create_dir(dir.path().join(FOLDER)).expect("made");
+        assert!(matches!(look(dir.path()), Ok(true)));
+        let other = dir.path().join("other");
+        fs::create_dir(&other).and_then(|()| fs::write(other.join(FOLDER), "")).expect("made");
+        assert_eq!(look(&other).expect_err("a file is in the way").code(), "exists");
+    }
+
+    #[test]
+    fn a_path_that_is_not_utf8_is_refused() {
+        use std::os::unix::ffi::OsStrExt;
+        let place = Path::new(std::ffi::OsStr::from_bytes(b"/tmp/\xff"));
+        assert_eq!(look(place).expect_err("not UTF-8").code(), "bad-path");
+    }
+
+    #[test]
+    fn a_failed_attempt_takes_back_what_it_made_and_no_more() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let fail = |place: &Path| {
+            let before = Before::look(place);
+            TownDir::create(place).expect("made");
+            assert_eq!(before.take_back(place, Report::new("full", "x")).code(), "full");
+        };
+        fail(&dir.path().join("a/b"));
+        assert!(!dir.path().join("a").exists());
+        let half = dir.path().join("half");
+        fs::create_dir_all(half.join(FOLDER).join("formulas")).expect("made");
+        fs::write(half.join(FOLDER).join("formulas/mine.toml"), "").expect("written");
+        fail(&half);
+        let left = parts_of(&half.join(FOLDER));
+        assert_eq!(left.into_iter().collect::<Vec<_>>(), [half.join(FOLDER).join("formulas")]);
+        assert!(half.join(FOLDER).join("formulas/mine.toml").exists());
     }
 }

@@ -1,7 +1,7 @@
 //! `ym logs`: what a worker wrote, straight from its files.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,21 +24,17 @@ pub(super) fn logs(session: &mut Session, id: &str, follow: bool, lines: Option<
         return Ok(0);
     }
     let path = PathBuf::from(&view.path);
-    let older = rotated(&path);
-    let mut current = open(&path)?;
-    if current.is_none() && !older.exists() && !(follow && view.live) {
+    let (mut older, mut current) = both(&path)?;
+    if current.is_none() && older.is_none() && !(follow && view.live) {
         session.out.notice(&format!("{} has no output yet", view.dispatch_id));
         return Ok(0);
     }
     let skip = match lines {
-        Some(n) => (lines_in(&older)? + lines_in(&path)?).saturating_sub(n),
+        Some(n) => lines_in([&mut older, &mut current].into_iter().flatten())?.saturating_sub(n),
         None => 0,
     };
     let mut printer = Printer { skip, bytes: Vec::new() };
-    if let Some(mut old) = open(&older)? {
-        printer.copy(&mut old, &mut session.out)?;
-    }
-    if let Some(file) = &mut current {
+    for file in [&mut older, &mut current].into_iter().flatten() {
         printer.copy(file, &mut session.out)?;
     }
     if follow {
@@ -103,6 +99,17 @@ fn open(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
+/// The log that was moved aside, and the one being written. Opened again if one became the other meanwhile.
+fn both(path: &Path) -> io::Result<(Option<File>, Option<File>)> {
+    loop {
+        let current = open(path)?;
+        let older = open(&rotated(path))?;
+        if !was_replaced(current.as_ref(), path) {
+            return Ok((older, current));
+        }
+    }
+}
+
 fn was_replaced(open: Option<&File>, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let Ok(there) = std::fs::metadata(path) else { return false };
@@ -112,18 +119,21 @@ fn was_replaced(open: Option<&File>, path: &Path) -> bool {
     }
 }
 
-fn lines_in(path: &Path) -> io::Result<usize> {
-    let Some(file) = open(path)? else { return Ok(0) };
-    let mut reader = BufReader::with_capacity(1 << 16, file);
+/// How many lines the files hold as one text: a log is moved aside wherever it is full, also within a line. Leaves
+/// each at its start.
+fn lines_in<'a>(files: impl Iterator<Item = &'a mut File>) -> io::Result<usize> {
     let (mut lines, mut open_line) = (0, false);
-    loop {
-        let chunk = reader.fill_buf()?;
-        let Some(last) = chunk.last() else { return Ok(lines + usize::from(open_line)) };
-        lines += newlines(chunk);
-        open_line = *last != b'\n';
-        let read = chunk.len();
-        reader.consume(read);
+    let mut buffer = vec![0; 1 << 16];
+    for file in files {
+        loop {
+            let read = file.read(&mut buffer)?;
+            let Some(last) = buffer[..read].last() else { break };
+            lines += newlines(&buffer[..read]);
+            open_line = *last != b'\n';
+        }
+        file.rewind()?;
     }
+    Ok(lines + usize::from(open_line))
 }
 
 /// Prints bytes as they are, or, for a person's terminal, line by line without anything that could act on it.
@@ -180,5 +190,37 @@ impl Printer {
         out.line(Safe(text.trim_end_matches(['\n', '\r'])))?;
         self.bytes.clear();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines_of(older: Option<&str>, current: Option<&str>) -> usize {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let path = dir.path().join("x.log");
+        for (path, text) in [(rotated(&path), older), (path.clone(), current)] {
+            if let Some(text) = text {
+                std::fs::write(path, text).expect("written");
+            }
+        }
+        let (mut older, mut current) = both(&path).expect("readable");
+        let lines = lines_in([&mut older, &mut current].into_iter().flatten()).expect("readable");
+        for file in [&mut older, &mut current].into_iter().flatten() {
+            assert_eq!(file.stream_position().expect("a position"), 0);
+        }
+        lines
+    }
+
+    #[test]
+    fn a_line_that_goes_on_in_the_next_file_is_one_line() {
+        assert_eq!(lines_of(None, None), 0);
+        assert_eq!(lines_of(None, Some("a\nb\n")), 2);
+        assert_eq!(lines_of(Some("a\nb"), Some("b\nc\n")), 3);
+        assert_eq!(lines_of(Some("a\nb\n"), Some("c\nd")), 4);
+        assert_eq!(lines_of(Some("a\nb"), Some("")), 2);
+        assert_eq!(lines_of(Some("a\nb"), None), 2);
+        assert_eq!(lines_of(Some("a"), Some("b")), 1);
     }
 }

@@ -9,6 +9,7 @@ mod doctor;
 mod events;
 mod import;
 mod init;
+mod journal;
 mod logs;
 mod operator;
 mod rig;
@@ -68,6 +69,7 @@ pub(crate) fn run(session: &mut Session, cli: Cli) -> Done {
         Cmd::Stop { timeout, leave_running } => daemon::stop(session, timeout, leave_running),
         Cmd::Poke { rig: _ } => operator::poke(session),
         Cmd::Doctor { fix } => doctor::doctor(session, fix),
+        Cmd::Journal(command) => journal::run(session, command),
         Cmd::Completions { shell } => help::completions(session, shell),
         Cmd::Man { command } => help::man(session, &command),
         Cmd::Help { topic } => help::help(session, &topic),

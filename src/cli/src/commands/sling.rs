@@ -109,7 +109,7 @@ fn read_items(name: &str, text: &str) -> Result<Vec<AddItem>, Report> {
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         match serde_json::from_str::<AddItem>(line) {
             Ok(item) => items.push(item),
-            Err(error) => bad.push(format!("line {}: {error}", number + 1)),
+            Err(error) => bad.push(format!("line {}: {}", number + 1, without_place(&error))),
         }
     }
     if let Some(first) = bad.first() {
@@ -118,4 +118,38 @@ fn read_items(name: &str, text: &str) -> Result<Vec<AddItem>, Report> {
             .hint("one JSON object a line: {\"argv\": [\"make\"], \"name\"?, \"id\"?, \"after\"?: [], \"priority\"?}"));
     }
     Ok(items)
+}
+
+/// What is wrong with a line. Its parser calls every line the first.
+fn without_place(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    match text.strip_suffix(&place) {
+        Some(what) => format!("{what} (column {})", error.column()),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blank_lines_are_left_out_and_bad_ones_named() {
+        let items =
+            read_items("f", "\n{\"argv\": [\"true\"]}\n  \t\n{\"argv\": [\"ls\"], \"priority\": 7}\r\n\n");
+        let items = items.expect("readable");
+        assert_eq!(items.len(), 2);
+        assert_eq!(items[1].priority, Some(7));
+        let said = format!("{:?}", read_items("-", "\n{\"argv\": [\"a\"]}\nnot json\n").expect_err("bad"));
+        assert!(said.contains("standard input, line 3: expected ident (column 2)"), "{said}");
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_line() {
+        let text = "{\"argv\": [\"a\"]}\n\n{\"argv\": [\"b\"], \"afetr\": [\"x-1\"]}\n";
+        let said = format!("{:?}", read_items("jobs.jsonl", text).expect_err("bad"));
+        assert!(said.contains("jobs.jsonl, line 3: unknown field `afetr`"), "{said}");
+        assert!(!said.contains("at line 1"), "{said}");
+    }
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use yard_client::Ask;
 use yard_client::views::WaitView;
+use yard_daemon::TownDir;
+use yard_journal::{Lease, Role};
 
 use super::Done;
 use crate::errors::FAILED;
@@ -22,8 +24,15 @@ pub(super) fn wait(session: &mut Session, ids: Vec<String>, all: bool, timeout: 
             session.out.line(id)?;
         }
     } else {
-        render::waited(&mut session.out, &view)?;
+        let served = is_served(&session.town()?);
+        render::waited(&mut session.out, &view, served)?;
     }
     let well = view.failed.is_empty() && view.stuck.is_empty() && !view.timed_out;
     Ok(if well { 0 } else { FAILED })
+}
+
+/// Whether somebody is there who starts waiting work by itself.
+fn is_served(town: &TownDir) -> bool {
+    let role = Lease::holder(&town.lease()).and_then(|holder| holder.role);
+    matches!(role, Some(Role::Daemon | Role::Console))
 }

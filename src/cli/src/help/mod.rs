@@ -18,7 +18,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Run it", &["sling", "scheduler", "wait", "stop", "poke"]),
     ("Look", &["why", "show", "logs", "events"]),
     ("Step in", &["cancel", "kill", "hold", "unhold", "priority", "undo"]),
-    ("Set up", &["config", "doctor", "completions", "man"]),
+    ("Set up", &["config", "doctor", "journal", "completions", "man"]),
 ];
 
 const EXAMPLES: &str = "\

@@ -40,8 +40,10 @@ Now with a queue: at most five workers at a time, started by a daemon.
   ym status                      # the whole picture
   ym why api-x1y2                # why it is not running
 
-Without a daemon everything works too, but work starts only with ym sling (in
-direct mode), ym add and ym scheduler run.
+Without a daemon everything works too, but then work starts only when a command
+starts it: in direct mode ym sling, ym add and ym scheduler run. In deferred
+mode sling and add only queue it; a daemon, an open console or ym scheduler run
+starts it.
 ";
 
 const CONCEPTS: &str = "\
@@ -121,6 +123,8 @@ and never null. Notices go to standard error. An error is
   show              the bead, with context, dispatches and events
   config list       settings [{key, value, default, help}]
   doctor            checks [{name, status, message}]
+  journal check     sound, events, first_seq, last_seq, checkpoint_seq,
+                    problems []
   what makes things {id, ids}; what changes things {changed, message, ids}
 
 A reason is {code, message, ids?, limit?, until?}; codes are stable:

@@ -1,10 +1,13 @@
 //! One thing with all that is known of it.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::io;
 
 use yard_client::views::{ContextView, DispatchView, ShowView, WhyView};
 use yard_client::{Safe, safe_line};
-use yard_engine::readiness::Reason;
+use yard_engine::Standing;
+use yard_engine::readiness::{Reason, ReasonCode};
 
 use super::wrap::marked;
 use super::{Table, tone_of};
@@ -13,11 +16,23 @@ use crate::words::{now, short};
 
 /// Lines of a description shown.
 const DESCRIPTION: usize = 40;
+/// Reasons shown of a convoy.
+const REASONS: usize = 10;
 
-/// Why a bead is where it is.
+/// Why a bead or convoy is where it is.
 pub(crate) fn why(out: &mut Out, view: &WhyView) -> io::Result<()> {
     let state = out.paint(tone_of(view.state), view.state.as_str());
-    let ready = if view.ready { ", ready to start" } else { "" };
+    if view.kind == "convoy" {
+        let ready = if view.ready { ", with beads ready to start" } else { "" };
+        out.line(format!("Convoy {} is {state}{ready}", view.id))?;
+        summed_up(out, &view.reasons)?;
+        return out.line(format!("ym convoy status {} lists its beads", view.id));
+    }
+    let ready = match (view.ready, view.state) {
+        (true, Standing::Open) => format!(", ready but not scheduled: ym sling {}", view.id),
+        (true, _) => ", ready to start".to_owned(),
+        (false, _) => String::new(),
+    };
     out.line(format!("{} is {state}{ready}", view.id))?;
     reasons(out, &view.reasons)?;
     if view.history.is_empty() {
@@ -34,13 +49,33 @@ pub(crate) fn why(out: &mut Out, view: &WhyView) -> io::Result<()> {
 }
 
 fn reasons(out: &mut Out, reasons: &[Reason]) -> io::Result<()> {
-    for reason in reasons {
-        let code = serde_json::to_value(reason.code).ok();
-        let code = code.as_ref().and_then(|code| code.as_str()).unwrap_or_default().to_owned();
-        let mark = out.paint(Tone::Warn, "⏸");
-        marked(out, 2, &mark, &format!("{code}: {}", reason.message))?;
+    // That something is closed is no reason for it to wait, and has been said.
+    reasons.iter().filter(|reason| reason.code != ReasonCode::Closed).try_for_each(|why| reason(out, why, 1))
+}
+
+fn reason(out: &mut Out, reason: &Reason, times: usize) -> io::Result<()> {
+    let code = serde_json::to_value(reason.code).ok();
+    let code = code.as_ref().and_then(|code| code.as_str()).unwrap_or_default().to_owned();
+    let mark = out.paint(Tone::Warn, "⏸");
+    let times = if times > 1 { format!(" ({times} beads)") } else { String::new() };
+    marked(out, 2, &mark, &format!("{code}: {}{times}", reason.message))
+}
+
+/// The reasons of many beads, each once, the most frequent first.
+fn summed_up(out: &mut Out, all: &[Reason]) -> io::Result<()> {
+    let mut times: BTreeMap<&str, (usize, &Reason)> = BTreeMap::new();
+    for reason in all {
+        times.entry(&reason.message).or_insert((0, reason)).0 += 1;
     }
-    Ok(())
+    let mut each: Vec<(usize, &Reason)> = times.into_values().collect();
+    each.sort_by_key(|(times, _)| Reverse(*times));
+    for (times, why) in each.iter().take(REASONS) {
+        reason(out, why, *times)?;
+    }
+    match each.len().saturating_sub(REASONS) {
+        0 => Ok(()),
+        more => out.line(format!("  … and {more} more")),
+    }
 }
 
 /// A bead with its context and attempts.

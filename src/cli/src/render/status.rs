@@ -4,6 +4,7 @@ use std::io;
 
 use yard_client::views::{Queued, StatusView, StuckView, WaitView};
 use yard_client::{Safe, safe_line};
+use yard_engine::Standing;
 
 use super::{Table, convoys, in_short, scheduler_status, tone_of};
 use crate::output::{Out, Tone};
@@ -45,7 +46,7 @@ pub(crate) fn status(out: &mut Out, view: &StatusView, town: &str) -> io::Result
     queue(out, "Blocked", beads.iter().filter(|bead| bead.blocked))?;
     if !view.problems.is_empty() {
         out.heading(&format!("Needs a person ({})", view.problems.len()))?;
-        stuck(out, &view.problems)?;
+        stuck(out, &view.problems, view.daemon.running)?;
     }
     if !view.convoys.is_empty() {
         out.heading(&format!("Convoys ({})", view.convoys.len()))?;
@@ -77,22 +78,37 @@ fn queue<'a>(out: &mut Out, name: &str, beads: impl Iterator<Item = &'a Queued>)
     more(out, beads.len())
 }
 
-fn stuck(out: &mut Out, beads: &[StuckView]) -> io::Result<()> {
+fn stuck(out: &mut Out, beads: &[StuckView], served: bool) -> io::Result<()> {
     let mut table = Table::plain();
     for bead in beads.iter().take(SHOWN) {
         let state = bead.state.map(|state| out.paint(tone_of(state), state.as_str())).unwrap_or_default();
-        let why = match bead.reasons.as_slice() {
-            [] => "nothing starts it by itself: ym --daemon, or ym scheduler run".to_owned(),
-            reasons => in_short(reasons),
-        };
-        table.row(vec![bead.id.to_string(), state, why]);
+        table.row(vec![bead.id.to_string(), state, why_stuck(bead, served)]);
     }
     table.print(out)?;
     more(out, beads.len())
 }
 
-/// How a wait ended.
-pub(crate) fn waited(out: &mut Out, view: &WaitView) -> io::Result<()> {
+/// What keeps a bead where it is, and what a person can do about it.
+fn why_stuck(bead: &StuckView, served: bool) -> String {
+    if !bead.reasons.is_empty() {
+        return in_short(&bead.reasons);
+    }
+    let id = &bead.id;
+    match bead.state {
+        Some(Standing::Open) => format!("not scheduled: ym sling {id}"),
+        Some(Standing::Queued) if served => "ready, and not started yet".to_owned(),
+        Some(Standing::Queued) => "nothing starts it by itself: ym --daemon, or ym scheduler run".to_owned(),
+        Some(Standing::Running) => "still running".to_owned(),
+        Some(Standing::Done) => "its close is awaited".to_owned(),
+        Some(Standing::Failed | Standing::Cancelled | Standing::CircuitBroken) => {
+            format!("ym scheduler retry {id} gives it another chance")
+        }
+        Some(Standing::Blocked | Standing::Closed) | None => format!("ym why {id}"),
+    }
+}
+
+/// How a wait ended. `served`: somebody starts waiting work by itself.
+pub(crate) fn waited(out: &mut Out, view: &WaitView, served: bool) -> io::Result<()> {
     let done = view.done_count.unwrap_or(view.done.len());
     let mut parts = vec![format!("{done} done")];
     if !view.failed.is_empty() {
@@ -112,5 +128,27 @@ pub(crate) fn waited(out: &mut Out, view: &WaitView) -> io::Result<()> {
             safe_line(&format!("Failed: {}{rest}; ym why ID, ym logs ID", ids.join(", ")), out.width());
         out.line(out.paint(Tone::Bad, &text))?;
     }
-    stuck(out, &view.stuck)
+    stuck(out, &view.stuck, served)
+}
+
+#[cfg(test)]
+mod tests {
+    use yard_engine::BeadId;
+    use yard_engine::readiness::Reason;
+
+    use super::*;
+
+    #[test]
+    fn a_daemon_is_advised_only_where_it_would_help() {
+        let id = BeadId::parse("gt-a").expect("an id");
+        let of = |state, reasons| StuckView { id: id.clone(), state: Some(state), reasons };
+        assert_eq!(why_stuck(&of(Standing::Open, vec![]), false), "not scheduled: ym sling gt-a");
+        assert_eq!(why_stuck(&of(Standing::Open, vec![]), true), "not scheduled: ym sling gt-a");
+        assert!(why_stuck(&of(Standing::Queued, vec![]), false).contains("ym --daemon"));
+        assert!(!why_stuck(&of(Standing::Queued, vec![]), true).contains("ym --daemon"));
+        let held = serde_json::json!({"code": "held", "message": "held back"});
+        let held: Reason = serde_json::from_value(held).expect("a reason");
+        assert_eq!(why_stuck(&of(Standing::Queued, vec![held]), false), "held back");
+        assert!(why_stuck(&of(Standing::Cancelled, vec![]), false).contains("ym scheduler retry gt-a"));
+    }
 }

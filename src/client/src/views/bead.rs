@@ -116,7 +116,7 @@ pub fn bead(state: &State, id: &BeadId) -> Option<BeadView> {
         closed_at: bead.closed_at,
         close_reason: bead.close_reason.clone(),
         state: standing,
-        reasons: if standing == Standing::Closed { Vec::new() } else { state.reasons(id) },
+        reasons: state.reasons(id),
     })
 }
 

@@ -14,6 +14,7 @@ pub use scheduler::{
 };
 pub use show::{
     ContextView, DispatchView, HistoryLine, LogView, ShowView, WhyView, context, dispatch, history_line, why,
+    why_convoy,
 };
 pub use status::{
     DaemonView, FailedStart, Outcomes, RunView, RunningView, SlingView, StatusView, StuckView, WaitView,

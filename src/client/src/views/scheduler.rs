@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use yard_engine::bead::Verdict;
+use yard_engine::bead::{BeadEntry, Verdict};
 use yard_engine::capacity::{Limit, Room};
 use yard_engine::context::Context;
 use yard_engine::readiness::Reason;
@@ -157,20 +157,19 @@ fn capacity(state: &State) -> CapacityView {
 
 /// Everything scheduled that has not started, in order of priority and age.
 pub fn queued(state: &State) -> Vec<Queued> {
-    let waiting = |c: &&Context| state.bead(c.bead()).is_none_or(|e| e.work.live.is_none());
-    let mut contexts: Vec<&Context> = state.open_contexts().filter(waiting).collect();
-    contexts.sort_by_key(|c| (std::cmp::Reverse(c.priority), c.fields.enqueued_at, c.order));
-    contexts.into_iter().map(|context| queued_view(state, context)).collect()
+    let with_bead = state.open_contexts().filter_map(|context| Some((context, state.bead(context.bead())?)));
+    let mut waiting: Vec<(&Context, &BeadEntry)> = with_bead.filter(|(_, e)| e.work.live.is_none()).collect();
+    waiting.sort_by_key(|(c, _)| (std::cmp::Reverse(c.priority), c.fields.enqueued_at, c.order));
+    waiting.into_iter().map(|(context, entry)| queued_view(state, context, entry)).collect()
 }
 
-fn queued_view(state: &State, context: &Context) -> Queued {
-    let id = context.bead();
-    let bead = state.bead(id).map(|e| &e.bead);
-    let reasons = state.reasons(id);
+fn queued_view(state: &State, context: &Context, entry: &BeadEntry) -> Queued {
+    let bead = &entry.bead;
+    let reasons = state.reasons_of(entry, Some(context));
     Queued {
-        id: id.clone(),
-        title: bead.map(|b| b.title.clone()).unwrap_or_default(),
-        status: bead.map(|b| b.status.as_str().to_owned()).unwrap_or_default(),
+        id: bead.id.clone(),
+        title: bead.title.clone(),
+        status: bead.status.as_str().to_owned(),
         target_rig: context.fields.target_rig.clone(),
         context_id: context.id.clone(),
         priority: context.priority,

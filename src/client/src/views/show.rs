@@ -1,9 +1,9 @@
 //! `show`, `why` and where logs lie.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use yard_engine::bead::{BeadEvent, Verdict};
-use yard_engine::context::{Context, ContextEvent};
+use yard_engine::context::{Context, ContextEvent, ContextFields};
 use yard_engine::convoy::ConvoyEvent;
 use yard_engine::dispatch::{Dispatch, DispatchEvent, Next, Outcome};
 use yard_engine::readiness::Reason;
@@ -38,9 +38,9 @@ pub struct ContextView {
     /// When it closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_at: Option<Timestamp>,
-    /// The record.
-    #[serde(flatten)]
-    pub fields: yard_engine::context::ContextFields,
+    /// The record, with every field, also those the stored form leaves out.
+    #[serde(flatten, serialize_with = "every_field")]
+    pub fields: ContextFields,
     /// 1 to 100.
     pub priority: u8,
     /// Held back.
@@ -68,6 +68,9 @@ pub struct DispatchView {
     pub dispatch: Dispatch,
     /// `starting`, `running` or how it ended.
     pub phase: String,
+    /// The exit code, once there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
 }
 
 /// Where a log lies.
@@ -138,6 +141,32 @@ pub fn context(context: &Context) -> ContextView {
     }
 }
 
+fn every_field<S: Serializer>(fields: &ContextFields, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = match serde_json::to_value(fields) {
+        Ok(Value::Object(map)) => map,
+        _ => serde_json::Map::new(),
+    };
+    let texts = [
+        "formula",
+        "args",
+        "vars",
+        "merge",
+        "convoy",
+        "base_branch",
+        "account",
+        "agent",
+        "mode",
+        "last_failure",
+    ];
+    let flags = ["no_merge", "hook_raw_bead", "owned"];
+    let absent =
+        texts.map(|key| (key, Value::Null)).into_iter().chain(flags.map(|key| (key, Value::Bool(false))));
+    for (key, value) in absent {
+        map.entry(key).or_insert(value);
+    }
+    map.serialize(serializer)
+}
+
 /// Renders a dispatch.
 pub fn dispatch(dispatch: &Dispatch) -> DispatchView {
     let phase = match (&dispatch.ended, dispatch.running_at) {
@@ -145,7 +174,12 @@ pub fn dispatch(dispatch: &Dispatch) -> DispatchView {
         (None, Some(_)) => "running".to_owned(),
         (Some(ended), _) => outcome_words(&ended.outcome),
     };
-    DispatchView { dispatch: dispatch.clone(), phase }
+    let exit_code = match dispatch.ended.as_ref().map(|ended| &ended.outcome) {
+        Some(Outcome::Succeeded) => Some(0),
+        Some(Outcome::Failed { code, .. }) => *code,
+        _ => None,
+    };
+    DispatchView { dispatch: dispatch.clone(), phase, exit_code }
 }
 
 fn outcome_words(outcome: &Outcome) -> String {
@@ -162,7 +196,7 @@ fn outcome_words(outcome: &Outcome) -> String {
 /// Renders `why`, from the events that named the bead.
 pub fn why(state: &State, id: &BeadId, events: &[Recorded]) -> Option<WhyView> {
     let standing = state.standing(id)?;
-    let reasons = if standing == Standing::Closed { Vec::new() } else { state.reasons(id) };
+    let reasons = state.reasons(id);
     let mut history: Vec<HistoryLine> = Vec::new();
     for event in events {
         if let Some(mut line) = history_line(event) {
@@ -170,9 +204,37 @@ pub fn why(state: &State, id: &BeadId, events: &[Recorded]) -> Option<WhyView> {
             history.push(line);
         }
     }
-    let ready = reasons.is_empty() && standing != Standing::Closed;
+    // As in `scheduler status`: ready means that only room is missing.
+    let work = &state.bead(id)?.work;
+    let ready = match &work.context {
+        Some(context) => state.is_ready(context),
+        None => reasons.is_empty() && work.verdict.is_none(),
+    };
     let title = state.bead(id).map(|e| e.bead.title.clone()).unwrap_or_default();
     Some(WhyView { id: id.clone(), title, kind: "bead".to_owned(), state: standing, ready, reasons, history })
+}
+
+/// Renders `why` of a convoy: where it stands as a whole, and what keeps its beads.
+pub fn why_convoy(state: &State, id: &yard_engine::ConvoyId) -> Option<WhyView> {
+    let view = super::convoy::convoy(state, id)?;
+    let standing = match () {
+        () if view.status == "closed" => Standing::Closed,
+        () if view.running > 0 => Standing::Running,
+        () if view.queued > 0 => Standing::Queued,
+        () if view.blocked > 0 => Standing::Blocked,
+        () if view.failed > 0 => Standing::Failed,
+        () => Standing::Open,
+    };
+    let open = view.tracked.into_iter().filter(|t| t.state != Some(Standing::Closed));
+    Some(WhyView {
+        id: BeadId::parse(id.as_str()).ok()?,
+        title: view.title,
+        kind: "convoy".to_owned(),
+        state: standing,
+        ready: view.ready > 0,
+        reasons: open.flat_map(|t| t.reasons).collect(),
+        history: Vec::new(),
+    })
 }
 
 /// An event as a transition of its bead; none if it changes nothing one would ask about.

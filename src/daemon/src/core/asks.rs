@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use yard_client::views::DaemonView;
 use yard_client::{Ask, Reply, Request, ServerRole};
-use yard_engine::command::SlingRequest;
 use yard_engine::plan::Scope;
 use yard_engine::{Answer, Asker, Command, ContextId, Kitchen, Millis, Recorded, Refusal};
 
@@ -78,6 +77,24 @@ impl Core {
     }
 
     pub(super) fn take_command(&mut self, actor: &str, command: &Command) -> Result<Answered, Refusal> {
+        let starts_work = matches!(command, Command::Run { dry_run: false, .. });
+        if starts_work && self.drain.is_some() {
+            return Err(Refusal::new("draining", "the daemon is stopping and starts nothing any more"));
+        }
+        if starts_work && self.inside_worker {
+            return Err(Refusal::new("inside-worker", "a worker's end would take what it starts along")
+                .hint("run `ym --daemon` outside; it starts what waits"));
+        }
+        // What the pass would do if no spawn delay stretched it.
+        let whole = match command {
+            Command::Run { batch, dry_run: false }
+                if self.store.state().settings().spawn_delay.0 > 0 && !self.dispatches() =>
+            {
+                let batch = batch.unwrap_or(self.store.state().settings().batch_size);
+                Some(self.store.state().preview(batch))
+            }
+            _ => None,
+        };
         let kitchen = match command {
             Command::Sling(request) => launch::kitchen(self.store.state(), &self.town, request),
             _ => Kitchen::default(),
@@ -86,15 +103,19 @@ impl Core {
         let asker = Asker { actor, kitchen: &kitchen };
         let answer = self.store.decide(now, |tx| tx.decide(&asker, command))?;
         let direct = !self.store.state().settings().is_deferred();
-        if let Command::Sling(request) = command {
-            self.remember_quiet(request, &answer);
-        }
         Ok(match answer {
             Answer::Slung { direct, results } => self.promise(Promise::Slung { direct, results }, command),
             Answer::Added { results } => self.promise(Promise::Added { direct, results }, command),
-            Answer::Passed { starts, skipped, reason, dry_run } => {
-                Answered::Later(Promise::Passed { starts, skipped, reason, dry_run })
-            }
+            Answer::Passed { starts, skipped, reason, dry_run } => Answered::Later(match whole {
+                None => Promise::Passed { whole: starts.len() as u64, starts, skipped, reason, dry_run },
+                Some(pass) => Promise::Passed {
+                    whole: pass.starts.len() as u64,
+                    starts,
+                    skipped: pass.skipped,
+                    reason: pass.reason,
+                    dry_run,
+                },
+            }),
             Answer::Created { ids } => {
                 let id = ids.first().cloned();
                 Answered::Now(Reply::document(&serde_json::json!({"id": id, "ids": ids})))
@@ -110,7 +131,7 @@ impl Core {
         let (Promise::Slung { direct, results } | Promise::Added { direct, results }) = &promise else {
             return Answered::Later(promise);
         };
-        if *direct && !is_dry(command) {
+        if *direct && !is_dry(command) && !self.inside_worker {
             let contexts: BTreeSet<ContextId> = results.iter().filter_map(|r| r.context_id.clone()).collect();
             let now = self.now;
             if self.drain.is_none() {
@@ -118,12 +139,6 @@ impl Core {
             }
         }
         Answered::Later(promise)
-    }
-
-    pub(super) fn remember_quiet(&mut self, request: &SlingRequest, answer: &Answer) {
-        if let (true, Answer::Slung { results, .. }) = (request.no_boot, answer) {
-            self.quiet.extend(results.iter().filter_map(|r| r.context_id.clone()));
-        }
     }
 
     /// Answers what the turn owes, and whoever waited for what has just become durable.
@@ -137,6 +152,7 @@ impl Core {
                 }
                 Owed::Promise(reply_to, mut promise) => {
                     promise.name_dispatches(self.store.state());
+                    let Some((reply_to, promise)) = self.stretch(reply_to, promise) else { continue };
                     let notices = self.notices(&promise);
                     self.starts.promise(self.store.state(), reply_to, promise, notices);
                 }
@@ -171,14 +187,29 @@ impl Core {
     }
 
     fn nobody_starts(&self, left: usize) -> Vec<String> {
-        if left == 0 || self.role.dispatches_by_itself() {
-            return Vec::new();
-        }
-        let what = match left {
-            1 => "1 bead waits, and nothing will start it by itself".to_owned(),
-            _ => format!("{left} beads wait, and nothing will start them by itself"),
+        let mut notices: Vec<String> = match self.role {
+            // Who asks a daemon sees its alerts in the status.
+            ServerRole::Command => self.alerts.clone(),
+            ServerRole::Daemon | ServerRole::Console => Vec::new(),
         };
-        vec![format!("{what}: run `ym --daemon`, or `ym scheduler run`")]
+        let (waits, it) = if left == 1 {
+            ("1 bead waits".to_owned(), "it")
+        } else {
+            (format!("{left} beads wait"), "them")
+        };
+        if left == 0 || (self.dispatches() && self.store.state().pause().is_none()) {
+            return notices;
+        }
+        notices.push(if self.store.state().pause().is_some() {
+            format!("{waits}: dispatch is paused; `ym scheduler resume` lets it go on")
+        } else if self.drain.is_some() {
+            format!("{waits}: the daemon is stopping; `ym --daemon` starts {it} later")
+        } else {
+            format!(
+                "{waits}, and nothing will start {it} by itself: run `ym --daemon`, or `ym scheduler run`"
+            )
+        });
+        notices
     }
 
     pub(super) fn desk(&self) -> Desk<'_> {

@@ -2,6 +2,7 @@
 //! effects, answer and publish. Whatever it says has happened is on disk.
 
 mod asks;
+mod slow;
 mod upkeep;
 mod workers;
 
@@ -12,9 +13,10 @@ use std::time::{Duration, Instant};
 
 use yard_client::{Ask, Reply, ServerRole};
 use yard_engine::plan::Scope;
-use yard_engine::{BeadId, ContextId, DispatchId, Timestamp};
+use yard_engine::{BeadId, DispatchId, Timestamp};
 use yard_workers::{LocalPool, WorkerReport};
 
+use self::slow::SlowPass;
 use crate::clock::{Clock, instant_after};
 use crate::eventlog::Published;
 use crate::input::{Input, Inputs, ReplyTo};
@@ -57,12 +59,14 @@ pub(crate) struct Core {
     waiters: Waiters,
     published: Arc<Published>,
     alerts: Vec<String>,
-    /// Durable starts that are still to be handed over, in order; a spawn delay puts them off.
-    unspawned: BTreeSet<(Timestamp, u64, DispatchId)>,
+    /// Passes that a spawn delay stretches.
+    slow: Vec<SlowPass>,
+    /// Stop requests that could not be passed on, for the next safety scan.
+    unasked: BTreeSet<DispatchId>,
+    /// This command runs inside a worker, whose end takes everything it started along.
+    inside_worker: bool,
     /// Reports of our own making, for the next turn.
     own_reports: Vec<WorkerReport>,
-    /// Contexts whose sling asked that the rig not be woken.
-    quiet: BTreeSet<ContextId>,
     drain: Option<Drain>,
     /// The journal takes no writes at present; reports are read again from the claims when it does.
     read_only: Option<String>,
@@ -96,7 +100,6 @@ impl Core {
                 .map_err(OpenError::Pool)?;
         let mut clock = Clock::starting_after(store.state().clock());
         let started = Instant::now();
-        let first_scan = store.state().settings().safety_scan.duration();
         let mut core = Self {
             town,
             sender,
@@ -110,17 +113,19 @@ impl Core {
             waiters: Waiters::default(),
             published: Arc::new(Published::default()),
             alerts: Vec::new(),
-            unspawned: BTreeSet::new(),
+            slow: Vec::new(),
+            unasked: BTreeSet::new(),
+            inside_worker: role == ServerRole::Command && std::env::var_os("YM_DISPATCH").is_some(),
             own_reports: Vec::new(),
-            quiet: BTreeSet::new(),
             drain: None,
             read_only: None,
             config_seen: None,
             next_look: started,
-            next_scan: instant_after(first_scan),
+            next_scan: started,
             scanning: None,
         };
         core.read_config();
+        core.next_scan = instant_after(core.store.state().settings().safety_scan.duration());
         core.recover();
         core.store.decide(core.now, |tx| {
             tx.close_stale_contexts();
@@ -138,8 +143,9 @@ impl Core {
         Inputs::new(self.sender.clone(), self.pool.waker())
     }
 
-    /// Runs until there is nothing more to do: a drain is over, or `may_leave` says so after a turn.
-    pub(crate) fn run(&mut self, mut may_leave: impl FnMut() -> bool) {
+    /// Runs until there is nothing more to do: a drain is over, or `may_leave`, which is told whether answers are still
+    /// owed, says so after a turn.
+    pub(crate) fn run(&mut self, mut may_leave: impl FnMut(bool) -> bool) {
         if self.dispatches() {
             self.turn(Vec::new());
         }
@@ -147,7 +153,8 @@ impl Core {
             let batch = self.gather();
             let idle = batch.is_empty();
             self.turn(batch);
-            if self.drain_is_over() || may_leave() {
+            let owes = !(self.starts.is_empty() && self.slow.is_empty() && self.waiters.is_empty());
+            if self.drain_is_over() || may_leave(owes) {
                 break;
             }
             if let Err(error) = self.store.checkpoint_if_due(idle) {
@@ -199,20 +206,24 @@ impl Core {
             until = until.min(timeout);
         }
         if let Some(drain) = &self.drain {
-            until = until.min(drain.until);
+            // Past its time a drain only waits for the shims' last words.
+            let over = if drain.until > Instant::now() { drain.until } else { drain.until + DRAIN_SLACK };
+            until = until.min(over);
         }
         let sleep = until.saturating_duration_since(Instant::now());
-        let due = self
-            .store
-            .state()
-            .next_due()
-            .into_iter()
-            .chain(self.unspawned.first().map(|(at, _, _)| *at))
-            .min();
+        let due = self.store.state().next_due().into_iter().chain(self.next_spawn()).min();
         match due {
             Some(due) => sleep.min(self.clock.until(due) + Duration::from_millis(1)),
             None => sleep,
         }
+    }
+
+    /// When a spawn delay lets the next start be made, if one waits for that.
+    fn next_spawn(&self) -> Option<Timestamp> {
+        let state = self.store.state();
+        let waits = !self.slow.is_empty() || (self.dispatches() && state.ready_count() > 0);
+        // Once that time has come, only other news can change anything.
+        state.next_spawn_at().filter(|t| waits && *t > self.now)
     }
 
     fn dispatches(&self) -> bool {
@@ -238,6 +249,7 @@ impl Core {
         self.store.decide(now, |tx| {
             tx.tick();
         });
+        self.go_on_slowly(&mut owed);
         if self.dispatches() {
             self.store.decide(now, |tx| tx.pass(Scope::Everything, None));
         }
@@ -251,7 +263,6 @@ impl Core {
                 self.refuse(owed, &error);
             }
         }
-        self.spawn_due();
     }
 
     fn take(&mut self, input: Input, owed: &mut Vec<Owed>) {

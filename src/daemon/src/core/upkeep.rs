@@ -1,6 +1,6 @@
 //! What the loop sees to by itself: config, host load, the safety scan, a full disk, the drain.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use tracing::{error, info, warn};
@@ -28,7 +28,6 @@ impl Core {
             self.alerts.push(format!("the town is read-only: {failure}"));
         }
         self.read_only = Some(failure.to_string());
-        self.unspawned.clear();
     }
 
     /// Looks whether the journal takes writes again; what happened meanwhile is in the claims.
@@ -71,26 +70,22 @@ impl Core {
     }
 
     pub(super) fn safety_scan(&mut self, now: Timestamp) {
-        let unspawned: BTreeSet<DispatchId> = self.unspawned.iter().map(|(_, _, id)| id.clone()).collect();
-        let live: Vec<DispatchId> = self
-            .store
-            .state()
-            .live_dispatches()
-            .map(|d| d.id.clone())
-            .filter(|id| !unspawned.contains(id))
-            .collect();
+        let live: Vec<DispatchId> = self.store.state().live_dispatches().map(|d| d.id.clone()).collect();
         for id in live {
             match self.pool.probe(&id) {
                 Ok(found) => self.take_recovered(&id, found),
                 Err(error) => warn!(dispatch = %id, %error, "cannot tell how it stands"),
             }
         }
+        for id in std::mem::take(&mut self.unasked) {
+            self.ask_again_to_stop(&id);
+        }
         let patience = self.store.state().settings().spawn_timeout.duration();
         let slow: Vec<DispatchId> = self
             .store
             .state()
             .live_dispatches()
-            .filter(|d| d.running_at.is_none() && now.since(d.spawn_at.unwrap_or(d.started_at)) > patience)
+            .filter(|d| d.running_at.is_none() && now.since(d.started_at) > patience)
             .map(|d| d.id.clone())
             .collect();
         for id in slow {

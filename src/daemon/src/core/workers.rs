@@ -48,11 +48,22 @@ impl Core {
         self.pool.forget_all_but(&live);
         for id in &live {
             match self.pool.recover(id) {
-                Ok(found) => self.take_recovered(id, found),
+                Ok(found) => {
+                    self.take_recovered(id, found);
+                    self.ask_again_to_stop(id);
+                }
                 Err(error) => {
                     warn!(dispatch = %id, %error, "cannot tell how it stands; the safety scan looks again");
                 }
             }
+        }
+    }
+
+    /// A stop that was requested may not have reached the worker.
+    pub(super) fn ask_again_to_stop(&mut self, id: &DispatchId) {
+        let live = self.store.state().dispatch(id).filter(|d| d.is_live());
+        if let Some(reason) = live.and_then(|d| d.stop) {
+            self.stop_worker(id, self.grace(), reason);
         }
     }
 
@@ -62,9 +73,6 @@ impl Core {
             Recovered::Adopted { running } => {
                 if let Some((pid, at)) = running {
                     self.take_report(&WorkerReport::Running { dispatch, pid, at });
-                }
-                if let Some(stop) = self.store.state().dispatch(id).and_then(|d| d.stop) {
-                    self.stop_worker(id, self.store.state().settings().kill_grace, stop);
                 }
                 return;
             }
@@ -88,9 +96,8 @@ impl Core {
             let Event::Dispatch(event) = &recorded.event else { continue };
             match event {
                 DispatchEvent::Started { dispatch } => {
-                    let at = dispatch.spawn_at.unwrap_or(recorded.at);
-                    self.unspawned.insert((at, dispatch.order, dispatch.id.clone()));
-                    if !self.quiet.remove(&dispatch.context) {
+                    self.spawn(&dispatch.id);
+                    if self.store.state().context(&dispatch.context).is_some_and(|c| !c.no_boot) {
                         woken.insert(dispatch.rig.clone());
                     }
                 }
@@ -105,7 +112,6 @@ impl Core {
             }
         }
         // What starts does not wait for tidying up.
-        self.spawn_due();
         for id in ended {
             self.pool.forget(id);
         }
@@ -131,30 +137,13 @@ impl Core {
     }
 
     pub(super) fn stop_worker(&mut self, id: &DispatchId, grace: Millis, reason: StopReason) {
-        // A dispatch that has not been handed over yet never is.
-        if let Some(key) = self.unspawned.iter().find(|(_, _, d)| d == id).cloned() {
-            self.unspawned.remove(&key);
-            let why = "stopped before it was started".to_owned();
-            self.own_reports.push(WorkerReport::NeverRan { dispatch: id.clone(), why });
-            return;
-        }
         if let Err(error) = self.pool.request_stop(id, grace, reason.as_str()) {
             warn!(dispatch = %id, %error, "cannot ask it to stop; the safety scan tries again");
+            self.unasked.insert(id.clone());
         }
     }
 
-    /// Hands over every dispatch whose time has come.
-    pub(super) fn spawn_due(&mut self) {
-        let now = self.now.max(self.store.state().clock());
-        while let Some((at, _, id)) = self.unspawned.first().cloned() {
-            if at > now {
-                break;
-            }
-            self.unspawned.pop_first();
-            self.spawn(&id);
-        }
-    }
-
+    /// Hands a dispatch over whose start is durable.
     pub(super) fn spawn(&mut self, id: &DispatchId) {
         let Some(dispatch) = self.store.state().dispatch(id).filter(|d| d.is_live()) else { return };
         let order = launch::order(self.store.state(), &self.town, dispatch);

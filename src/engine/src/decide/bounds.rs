@@ -85,6 +85,10 @@ pub(super) fn check_sling(request: &SlingRequest, now: Timestamp) -> Result<(), 
     ] {
         check_word(what, text.as_deref().unwrap_or_default())?;
     }
+    if let Some(other) = request.executor.as_deref().filter(|name| *name != "local") {
+        let message = format!("executor {other:?} is not known: use local");
+        return Err(Refusal::new("unknown-executor", message));
+    }
     if request.deadline.is_some_and(|t| t <= now) {
         return Err(Refusal::new("bad-time", "the deadline has passed already"));
     }

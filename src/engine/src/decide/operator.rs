@@ -70,7 +70,8 @@ impl Tx<'_> {
         let bead = self.state().find_bead(text)?;
         let work = self.state().beads[&bead].work.clone();
         if let Some(live) = work.live {
-            let asked = self.state().dispatch(&live).is_some_and(|d| d.stop.is_some());
+            let asked =
+                self.state().dispatch(&live).is_some_and(|d| d.stop == Some(StopReason::UserCancelled));
             if asked && !at_once {
                 return Ok(done(false, format!("{live} is being stopped already"), &bead));
             }

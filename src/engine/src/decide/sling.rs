@@ -115,8 +115,11 @@ impl Tx<'_> {
             let (title, id) = (convoy.title.clone(), convoy.id.clone());
             return Ok(Targets { beads: convoy.tracked.clone(), is_set: true, convoy: Some(id), title });
         }
-        let id = state.exact_bead(only)?;
-        let bead = &state.beads[&id].bead;
+        let id = BeadId::parse(only)?;
+        let Some(bead) = state.beads.get(&id).map(|e| &e.bead) else {
+            // Refused below, with all the others.
+            return Ok(Targets { beads: vec![id], is_set: false, convoy: None, title: String::new() });
+        };
         let title = format!("Work: {}", bead.title);
         if bead.is_epic() {
             no_rig_for_a_set(request, "epic")?;
@@ -137,8 +140,14 @@ impl Tx<'_> {
             if text.starts_with(CONVOY_PREFIX) {
                 return Err(Refusal::new("mixed-sling", "sling a convoy by itself, not in a list"));
             }
-            let id = self.state().exact_bead(text)?;
-            if self.state().beads[&id].bead.is_epic() {
+            let id = BeadId::parse(text)?;
+            let entry = self.state().bead(&id);
+            if entry.is_none() && Some(text) == request.ids.last() && !text.contains('-') {
+                let known: Vec<&str> = self.state().rigs.keys().map(RigName::as_str).collect();
+                return Err(Refusal::new("unknown-rig", format!("there is no rig {text:?}"))
+                    .hint(format!("known rigs: {}", known.join(", "))));
+            }
+            if entry.is_some_and(|e| e.bead.is_epic()) {
                 return Err(Refusal::new("mixed-sling", format!("{id} is an epic: sling it by itself")));
             }
             if seen.insert(id.clone()) {
@@ -157,7 +166,9 @@ impl Tx<'_> {
         };
         let left_out = if is_set { SlingAction::Skipped } else { SlingAction::Refused };
         let Some(entry) = state.beads.get(id) else {
-            return no(left_out, "unknown-bead", format!("there is no bead {id}"));
+            let near = state.find_bead(id.as_str()).map(|near| format!("; did you mean {near}?"));
+            let message = format!("there is no bead {id}{}", near.unwrap_or_default());
+            return no(left_out, "unknown-bead", message);
         };
         let bead = &entry.bead;
         if bead.is_closed() {
@@ -296,6 +307,7 @@ impl Tx<'_> {
             held: false,
             executor: request.executor.clone(),
             forced: request.force,
+            no_boot: request.no_boot,
             crashes: 0,
             unavailables: 0,
             predecessor: None,

@@ -57,11 +57,14 @@ fn config_spawn_delay_spaces_the_spawns_of_a_pass() {
     town.configure(|s| s.spawn_delay = Millis::seconds(3));
     // Time has passed since the last event: what counts is the time of the pass.
     town.now = town.in_time(Millis::minutes(10));
-    town.pass();
-    let at = |bead: &str| (town.dispatches(bead)[0].started_at, town.dispatches(bead)[0].spawn_at);
-    assert_eq!(at("gt-a"), (town.now, None));
-    assert_eq!(at("gt-b"), (town.now, Some(town.in_time(Millis::seconds(3)))));
-    assert_eq!(at("gt-c"), (town.now, Some(town.in_time(Millis::seconds(6)))));
+    assert_eq!(town.pass().started, ["gt-a"]);
+    assert_eq!(town.pass().started, Vec::<String>::new(), "the next one waits its turn, in any pass");
+    assert_eq!(town.state.next_spawn_at(), Some(town.in_time(Millis::seconds(3))));
+    town.advance(Millis::seconds(3));
+    town.pause();
+    assert_eq!(town.pass().started, Vec::<String>::new(), "what is put off can be paused");
+    town.resume();
+    assert_eq!(town.pass().started, ["gt-b"]);
 }
 
 #[test]

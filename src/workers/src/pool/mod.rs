@@ -223,6 +223,9 @@ impl LocalPool {
         wire::encode(&message, &mut self.frame)?;
         let mut table = self.shared.table();
         let until = Instant::now() + grace.duration() + SHIM_PATIENCE;
+        // Asking again never gives a shim more time.
+        let until =
+            table.patience.iter().find(|p| p.dispatch == *dispatch).map_or(until, |p| p.until.min(until));
         table.patience.retain(|p| p.dispatch != *dispatch);
         table.patience.push(Patience { until, dispatch: dispatch.clone() });
         let told =
