@@ -9,8 +9,8 @@ mod status;
 pub use bead::{BeadList, BeadView, DependencyView, RigList, RigView, bead, beads, rigs};
 pub use convoy::{ConvoyList, ConvoySummary, ConvoyView, TrackedView, convoy, convoys};
 pub use scheduler::{
-    CapacityView, LimitView, Queued, RigQueue, SchedulerList, SchedulerStatus, queued, scheduler_list,
-    scheduler_status,
+    CapacityView, LimitView, Queued, RigQueue, SchedulerList, SchedulerStatus, Waiting, queued,
+    scheduler_list, scheduler_status,
 };
 pub use show::{
     ContextView, DispatchView, HistoryLine, LogView, ShowView, WhyView, context, dispatch, history_line, why,

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use yard_engine::bead::{BeadEntry, Verdict};
 use yard_engine::capacity::{Limit, Room};
 use yard_engine::context::Context;
 use yard_engine::readiness::Reason;
 use yard_engine::{BeadId, ContextId, RigName, State, Timestamp};
 
-/// The scheduler at a glance.
+/// The scheduler at a glance. `B` is the list of beads: as read, or as it is being written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SchedulerStatus {
+pub struct SchedulerStatus<B = Vec<Queued>> {
     /// `direct` or `deferred`.
     pub mode: String,
     /// Whether dispatch is stopped.
@@ -42,8 +42,7 @@ pub struct SchedulerStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_dispatch_at: Option<Timestamp>,
     /// Everything scheduled, in order of priority and age.
-    #[serde(default)]
-    pub beads: Vec<Queued>,
+    pub beads: B,
 }
 
 /// How much room there is.
@@ -121,8 +120,32 @@ pub struct RigQueue {
     pub beads: Vec<Queued>,
 }
 
-/// Renders `scheduler status`; a summary leaves the beads out.
-pub fn scheduler_status(state: &State, summary: bool) -> SchedulerStatus {
+/// Scheduled beads that are rendered one by one while they are written: a queue of thousands takes no memory of its own.
+#[derive(Debug)]
+pub struct Waiting<'a> {
+    state: &'a State,
+    beads: Vec<(&'a Context, &'a BeadEntry)>,
+}
+
+impl Serialize for Waiting<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer
+            .collect_seq(self.beads.iter().map(|(context, entry)| queued_view(self.state, context, entry)))
+    }
+}
+
+/// Renders `scheduler status` for writing; a summary leaves the beads out.
+pub fn scheduler_status(state: &State, summary: bool) -> SchedulerStatus<Waiting<'_>> {
+    let beads = if summary { Vec::new() } else { waiting(state) };
+    status_with(state, Waiting { state, beads })
+}
+
+/// `scheduler status` as part of a larger document.
+pub(super) fn scheduler_part(state: &State, summary: bool) -> SchedulerStatus {
+    status_with(state, if summary { Vec::new() } else { queued(state) })
+}
+
+fn status_with<B>(state: &State, beads: B) -> SchedulerStatus<B> {
     let pause = state.pause();
     let broken = state.settled().filter(|(_, verdict)| *verdict == Verdict::CircuitBroken).count();
     let starting = state.live_dispatches().filter(|d| d.running_at.is_none()).count();
@@ -139,7 +162,7 @@ pub fn scheduler_status(state: &State, summary: bool) -> SchedulerStatus {
         circuit_broken: broken,
         capacity: capacity(state),
         last_dispatch_at: state.last_dispatch_at(),
-        beads: if summary { Vec::new() } else { queued(state) },
+        beads,
     }
 }
 
@@ -157,10 +180,14 @@ fn capacity(state: &State) -> CapacityView {
 
 /// Everything scheduled that has not started, in order of priority and age.
 pub fn queued(state: &State) -> Vec<Queued> {
+    waiting(state).into_iter().map(|(context, entry)| queued_view(state, context, entry)).collect()
+}
+
+fn waiting(state: &State) -> Vec<(&Context, &BeadEntry)> {
     let with_bead = state.open_contexts().filter_map(|context| Some((context, state.bead(context.bead())?)));
     let mut waiting: Vec<(&Context, &BeadEntry)> = with_bead.filter(|(_, e)| e.work.live.is_none()).collect();
     waiting.sort_by_key(|(c, _)| (std::cmp::Reverse(c.priority), c.fields.enqueued_at, c.order));
-    waiting.into_iter().map(|(context, entry)| queued_view(state, context, entry)).collect()
+    waiting
 }
 
 fn queued_view(state: &State, context: &Context, entry: &BeadEntry) -> Queued {

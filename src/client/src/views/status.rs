@@ -7,7 +7,7 @@ use yard_engine::readiness::Reason;
 use yard_engine::{BeadId, DispatchId, RigName, State, Timestamp};
 
 use super::convoy::{ConvoySummary, convoys};
-use super::scheduler::{SchedulerStatus, scheduler_status};
+use super::scheduler::{SchedulerStatus, scheduler_part};
 
 /// The combined picture.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -156,7 +156,7 @@ pub fn status(state: &State, summary: bool, alerts: Vec<String>, daemon: DaemonV
         reasons: state.reasons(id),
     });
     StatusView {
-        scheduler: scheduler_status(state, summary),
+        scheduler: scheduler_part(state, summary),
         convoys: convoys(state, false).convoys,
         running: running(state),
         problems: problems.collect(),
