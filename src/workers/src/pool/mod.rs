@@ -35,7 +35,6 @@ use attend::{LISTENER, Shared, WAKE};
 use server::ForkServer;
 pub use server::Helper;
 use table::{Live, Patience, Shim, Watched};
-use tidy::Tidier;
 
 /// What a shim may need beyond the grace of a stop request before it counts as hanging.
 const SHIM_PATIENCE: Duration = Duration::from_secs(2);
@@ -49,7 +48,6 @@ pub struct LocalPool {
     woken: UnixStream,
     waker: Waker,
     frame: Vec<u8>,
-    tidier: Tidier,
 }
 
 /// Ends a wait of [`LocalPool::attend`] early, from any thread.
@@ -89,16 +87,7 @@ impl LocalPool {
         let shared = Arc::new(Shared::new(run_dir, report, waker.clone())?);
         shared.poller.add(listener.as_fd(), LISTENER)?;
         shared.poller.add(woken.as_fd(), WAKE)?;
-        Ok(Self {
-            shared,
-            helper,
-            server: None,
-            listener,
-            woken,
-            waker,
-            frame: Vec::new(),
-            tidier: Tidier::start()?,
-        })
+        Ok(Self { shared, helper, server: None, listener, woken, waker, frame: Vec::new() })
     }
 
     /// Waits for news of workers, not longer than this, and passes on what there is. The thread that owns the pool
@@ -245,7 +234,7 @@ impl LocalPool {
 
     /// Removes the claim of a dispatch whose end is durable in the journal.
     pub fn forget(&mut self, dispatch: &DispatchId) {
-        self.tidier.remove(self.shared.claim(dispatch));
+        tidy::remove(&self.shared.claim(dispatch));
     }
 
     /// Removes the claims of all other dispatches: those a former daemon had no time to forget. Whatever still holds its
@@ -253,7 +242,7 @@ impl LocalPool {
     pub fn forget_all_but(&mut self, live: &BTreeSet<DispatchId>) {
         let is_live = |name: &str| DispatchId::parse(name).is_ok_and(|id| live.contains(&id));
         for claim in tidy::leftovers(&self.shared.run_dir, is_live) {
-            self.tidier.remove(claim);
+            tidy::remove(&claim);
         }
     }
 }
