@@ -108,8 +108,15 @@ fn a_cancel_during_a_drain_is_not_lost() {
 fn work_added_by_a_worker_without_a_daemon_waits_and_is_not_killed_with_it() {
     let town = Town::new();
     let ym = yard_tests::town::ym_binary();
-    let script = format!("'{}' -q add --name inner -- true; exit 0", ym.display());
+    let go = town.root().join("go");
+    let wait = format!("while [ ! -e '{}' ]; do sleep 0.01; done", go.display());
+    let added = town.root().join("added");
+    let script =
+        format!("{wait}; '{}' -q add --name inner -- true; touch '{}'", ym.display(), added.display());
     let outer = town.run(["-q", "add", "--", "sh", "-c", &script]).ok().stdout.trim().to_owned();
+    // Only now: before, the command that started the outer one could still serve, and start the inner one itself.
+    std::fs::write(&go, "").expect("a file");
+    wait_until("the inner one to be added", || added.exists());
     town.run(["wait", &outer]).ok();
     let inner = town.json(["bead", "list"])["beads"][0].clone();
     assert_eq!((&inner["title"], &inner["state"]), (&json!("inner"), &json!("queued")), "{inner}");
