@@ -45,7 +45,7 @@ pub fn run_daemon(town: &TownDir) -> Result<(), DaemonError> {
     tell_service_manager("READY=1");
     core.run(|_| false);
     tell_service_manager("STOPPING=1");
-    drop(server);
+    server.finish();
     info!("stopped");
     Ok(())
 }
@@ -109,7 +109,11 @@ pub(crate) fn serve_one(town: &TownDir, _lease: Lease, request: Request) -> Resu
                 leaving = Some(Instant::now() + LEAVE_PATIENCE);
             }
         }
-        leaving.is_some_and(|until| server.is_quiet() || (Instant::now() > until && !owes))
+        if let (true, Some(until)) = (owes, &mut leaving) {
+            // An answer that has been given still takes a moment to reach its client.
+            *until = Instant::now() + LEAVE_PATIENCE;
+        }
+        leaving.is_some_and(|until| server.is_quiet() || Instant::now() > until)
     });
     drop(core);
     drop(server);

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -18,6 +19,9 @@ use crate::town::TownDir;
 
 /// Longest request accepted; an `add --file` of many thousand lines fits.
 const LONGEST_REQUEST: u64 = 256 * 1024 * 1024;
+
+/// How long answers may take to reach their clients when the server ends.
+const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// The listening socket and the thread that serves it.
 pub(crate) struct Server {
@@ -81,6 +85,17 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Ends, once the answers that have been given have reached their clients; idle connections are not waited for long.
+    pub(crate) fn finish(self) {
+        self.close();
+        let until = Instant::now() + LAST_WORDS;
+        while !self.is_quiet() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.socket);
@@ -119,7 +134,7 @@ async fn accept(listener: std::os::unix::net::UnixListener, path: PathBuf, share
                     accepted = listener.accept() => match accepted {
                         Ok((stream, _)) => welcome(stream, &shared),
                         // Out of descriptors: those who are connected are served on, and some will go.
-                        Err(_) => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
+                        Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
                     },
                     () = shared.close.notified() => break,
                     () = shared.end.notified() => return,
@@ -127,8 +142,7 @@ async fn accept(listener: std::os::unix::net::UnixListener, path: PathBuf, share
             }
             // Nobody new finds the socket; who is in the backlog is still served.
             let _ = std::fs::remove_file(&path);
-            while let Ok(accepted) = tokio::time::timeout(std::time::Duration::ZERO, listener.accept()).await
-            {
+            while let Ok(accepted) = tokio::time::timeout(Duration::ZERO, listener.accept()).await {
                 match accepted {
                     Ok((stream, _)) => welcome(stream, &shared),
                     Err(_) => break,
