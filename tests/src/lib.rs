@@ -4,3 +4,4 @@
 
 pub mod sim;
 pub mod town;
+pub mod workspace;

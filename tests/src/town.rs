@@ -161,7 +161,13 @@ impl Town {
 
     /// Starts the daemon and waits until it serves.
     pub fn start_daemon(&mut self) -> u32 {
+        self.start_daemon_with(&[])
+    }
+
+    /// The same, with more in its environment.
+    pub fn start_daemon_with(&mut self, env: &[(&str, &str)]) -> u32 {
         let mut command = self.command(["--daemon"]);
+        command.envs(env.iter().copied());
         let log = std::fs::File::options().create(true).append(true).open(self.root.join("daemon.log"));
         let log = log.expect("the log can be written");
         command.stdout(log.try_clone().expect("a descriptor")).stderr(log);

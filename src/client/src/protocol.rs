@@ -90,6 +90,13 @@ pub enum Ask {
         /// Which.
         id: String,
     },
+    /// `convoy stranded`.
+    ConvoyStranded,
+    /// `alerts`.
+    Alerts {
+        /// Those somebody has seen, too.
+        all: bool,
+    },
     /// `show`.
     Show {
         /// A bead, context, dispatch or convoy.
@@ -121,8 +128,11 @@ pub enum Ask {
         /// Without the list of what is done.
         summary: bool,
     },
-    /// Reads the config and the sources again.
-    Poke,
+    /// Has the config and the sources read again. Answers at once: a tool that is asked for beads may take its time.
+    Poke {
+        /// Only this rig's source.
+        rig: Option<String>,
+    },
     /// Drains and stops the daemon.
     Stop {
         /// How long workers may take.
@@ -144,6 +154,8 @@ pub struct BeadFilter {
     pub all: bool,
     /// Only of this rig.
     pub rig: Option<String>,
+    /// `ready` or `blocked` as another tool would answer: `br` or `bd`.
+    pub like: Option<String>,
 }
 
 /// Which events to read.

@@ -12,6 +12,7 @@ use yard_journal::{JournalError, Lease, LeaseError, Reader, Role};
 
 use crate::clock::instant_after;
 use crate::config;
+use crate::core::any_news;
 use crate::eventlog::send_events;
 use crate::input::ReplyTo;
 use crate::reads::{Desk, is_read};
@@ -131,11 +132,11 @@ fn read_unserved(town: &TownDir, ask: &Ask) -> Result<Option<Answered>, AskError
         Tx::new(&mut state, now).settings_read(&settings);
     }
     let lease_is_free = Lease::holder(&town.lease()).is_none();
-    if state.live_count() > 0 && lease_is_free {
+    if (state.live_count() > 0 || any_news(&state, town)) && lease_is_free {
         return Ok(None);
     }
     let daemon = DaemonView { running: false, pid: None };
-    let desk = Desk { state: &state, town, alerts: &[], daemon };
+    let desk = Desk { state: &state, town, transient: Vec::new(), daemon };
     last_word(vec![desk.answer(ask)], &mut |_| true).map(Some)
 }
 

@@ -2,6 +2,7 @@
 
 use tokio::sync::mpsc;
 use yard_client::{Reply, Request};
+use yard_engine::{AlertId, SourceReading};
 use yard_workers::{Waker, WorkerReport};
 
 /// Replies that may wait in a connection before its client counts as too slow.
@@ -19,6 +20,15 @@ pub(crate) enum Input {
     },
     /// A worker has news.
     Worker(WorkerReport),
+    /// A workspace shows something new.
+    Source(Box<SourceReading>),
+    /// The alert command has ended.
+    AlertTold {
+        /// Which alert it was told.
+        id: AlertId,
+        /// What went wrong.
+        error: Option<String>,
+    },
     /// The process was asked to end (SIGTERM, SIGINT).
     Terminate,
     /// Nothing new, but something to look at again.

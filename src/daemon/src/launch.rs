@@ -10,6 +10,7 @@ use yard_engine::readiness::WORKER_ACTOR_PREFIX;
 use yard_engine::{BeadId, DispatchId, FormulaName, Kitchen, Millis, RigName, State, WorkerExit};
 use yard_workers::{CookInput, Cooked, ExitCause, ExitRecord, Formula, RunSpec, StartOrder, StepSpec, cook};
 
+use crate::core::Sources;
 use crate::town::TownDir;
 
 /// The exit code by which a worker says that it gave way.
@@ -19,24 +20,39 @@ const UNAVAILABLE: i32 = 69;
 /// Longest text passed in an environment variable; a single one may hold 128 KiB.
 const LONGEST_VARIABLE: usize = 100 * 1024;
 
+/// What bd and br call the variable that says who acts: a bead claimed under our worker's name is ours.
+const TRACKER_ACTOR: [&str; 2] = ["BD_ACTOR", "BEADS_ACTOR"];
+
 /// The order for a decided dispatch, or why there is none.
-pub(crate) fn order(state: &State, town: &TownDir, dispatch: &Dispatch) -> Result<StartOrder, String> {
+pub(crate) fn order(
+    state: &State,
+    town: &TownDir,
+    sources: &Sources,
+    dispatch: &Dispatch,
+) -> Result<StartOrder, String> {
     let context = state.context(&dispatch.context).ok_or("its context is gone")?;
-    let bead = &state.bead(dispatch.id.bead()).ok_or("its bead is gone")?.bead;
+    let mut bead = state.bead(dispatch.id.bead()).ok_or("its bead is gone")?.bead.clone();
+    if let Some(shown_by) = &bead.source {
+        // The log holds only what scheduling needs.
+        bead.description = sources.description(shown_by, &bead.id);
+    }
     let rig = state.rig(&dispatch.rig).ok_or_else(|| format!("rig {} is gone", dispatch.rig))?;
     if dispatch.executor != "local" {
         return Err(format!("executor {:?} is not known: use local", dispatch.executor));
     }
     let (steps, cooked_env) = match (&context.fields.formula, &bead.argv) {
         (Some(formula), _) => {
-            let cooked = cook_for(state, town, bead, &dispatch.rig, formula, &context.fields)?;
+            let cooked = cook_for(state, town, &bead, &dispatch.rig, formula, &context.fields)?;
             (cooked.steps, cooked.env)
         }
-        (None, Some(argv)) => (vec![own_command(argv)], facts(bead, &context.fields)),
+        (None, Some(argv)) => (vec![own_command(argv)], facts(&bead, &context.fields)),
         (None, None) => return Err("it has neither a formula nor a command of its own".to_owned()),
     };
     let mut env = cooked_env;
     env.extend(identity(town, &dispatch.id, &dispatch.rig));
+    if bead.source.is_some() {
+        env.extend(TRACKER_ACTOR.map(|name| (name.to_owned(), actor(&dispatch.id))));
+    }
     let settings = state.settings();
     let spec = RunSpec {
         steps,
@@ -69,9 +85,14 @@ fn identity(town: &TownDir, dispatch: &DispatchId, rig: &RigName) -> Vec<(String
         ("YM_RIG", rig.to_string()),
         ("YM_TOWN", path(town.root().to_owned())),
         ("YM_SOCKET", path(town.folder().join("ym.sock"))),
-        ("YM_ACTOR", format!("{WORKER_ACTOR_PREFIX}{dispatch}")),
+        ("YM_ACTOR", actor(dispatch)),
     ];
     variables.map(|(name, value)| (name.to_owned(), value)).to_vec()
+}
+
+/// Who a worker claims beads as.
+fn actor(dispatch: &DispatchId) -> String {
+    format!("{WORKER_ACTOR_PREFIX}{dispatch}")
 }
 
 /// A text short enough for an environment variable.
@@ -112,7 +133,7 @@ fn cook_for(
         rig: rig.as_str(),
         args: fields.args.as_deref().unwrap_or_default(),
         agent_command: agent.map(Vec::as_slice),
-        workspace: false,
+        workspace: bead.source.is_some(),
     };
     cook(&found, &input).map_err(|e| format!("formula {formula}: {e}"))
 }

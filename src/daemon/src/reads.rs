@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use yard_client::views::{self, DaemonView, LogView, ShowView};
+use yard_client::views::{self, AlertView, DaemonView, LogView, ShowView};
 use yard_client::{Ask, Reply};
 use yard_engine::{BeadId, DispatchId, Recorded, Refusal, State};
 use yard_journal::Reader;
@@ -16,7 +16,8 @@ use crate::town::TownDir;
 pub(crate) struct Desk<'a> {
     pub(crate) state: &'a State,
     pub(crate) town: &'a TownDir,
-    pub(crate) alerts: &'a [String],
+    /// What the journal does not hold.
+    pub(crate) transient: Vec<AlertView>,
     pub(crate) daemon: DaemonView,
 }
 
@@ -30,10 +31,14 @@ pub(crate) fn is_read(ask: &Ask) -> bool {
         | Ask::BeadList { .. }
         | Ask::ConvoyList { .. }
         | Ask::ConvoyStatus { .. }
+        | Ask::ConvoyStranded
+        | Ask::Alerts { .. }
         | Ask::Show { .. }
         | Ask::Why { .. }
         | Ask::LogOf { .. } => true,
-        Ask::Command { .. } | Ask::Events { .. } | Ask::Wait { .. } | Ask::Poke | Ask::Stop { .. } => false,
+        Ask::Command { .. } | Ask::Events { .. } | Ask::Wait { .. } | Ask::Poke { .. } | Ask::Stop { .. } => {
+            false
+        }
     }
 }
 
@@ -49,13 +54,15 @@ impl Desk<'_> {
             Ask::SchedulerStatus { summary } => Reply::document(&views::scheduler_status(state, *summary)),
             Ask::SchedulerList => Reply::document(&views::scheduler_list(state)),
             Ask::Status { summary } => {
-                let view = views::status(state, *summary, self.alerts.to_vec(), self.daemon.clone());
+                let view = views::status(state, *summary, self.transient.clone(), self.daemon.clone());
                 Reply::document(&view)
             }
             Ask::RigList => Reply::document(&views::rigs(state)),
             Ask::BeadList { filter } => Reply::document(&views::beads(state, filter)),
             Ask::ConvoyList { all } => Reply::document(&views::convoys(state, *all)),
             Ask::ConvoyStatus { id } => self.show_convoy(id)?,
+            Ask::ConvoyStranded => Reply::document(&views::stranded(state, self.daemon.running)),
+            Ask::Alerts { all } => Reply::document(&views::alerts(state, *all, self.transient.clone())),
             Ask::Show { id } => self.show(id)?,
             Ask::Why { id } if state.find_convoy(id).is_ok() => {
                 found(views::why_convoy(state, &state.find_convoy(id)?), id)?
@@ -66,7 +73,11 @@ impl Desk<'_> {
                 found(view, id)?
             }
             Ask::LogOf { id } => Reply::document(&self.log_of(id)?),
-            Ask::Command { .. } | Ask::Events { .. } | Ask::Wait { .. } | Ask::Poke | Ask::Stop { .. } => {
+            Ask::Command { .. }
+            | Ask::Events { .. }
+            | Ask::Wait { .. }
+            | Ask::Poke { .. }
+            | Ask::Stop { .. } => {
                 return Err(Refusal::new("internal", "this is not a question about the state"));
             }
         })

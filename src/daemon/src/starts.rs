@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use yard_client::Reply;
-use yard_client::views::{FailedStart, RunView, SlingView};
+use yard_client::views::{self, FailedStart, RunView, SlingView};
 use yard_engine::command::{SlingAction, SlingResult};
 use yard_engine::dispatch::{DispatchEvent, Outcome};
 use yard_engine::plan::{PlanReason, Start};
-use yard_engine::{ContextId, DispatchId, Event, Recorded, State};
+use yard_engine::stage::StagePlan;
+use yard_engine::{ContextId, ConvoyId, DispatchId, Event, Recorded, State};
 
 use crate::input::ReplyTo;
 
@@ -19,8 +20,22 @@ pub(crate) enum Promise {
     Slung { direct: bool, results: Vec<SlingResult> },
     /// `add`.
     Added { direct: bool, results: Vec<SlingResult> },
+    /// `convoy stage`.
+    Staged { direct: bool, staged: Staged },
+    /// `convoy launch`.
+    Launched { direct: bool, convoy_id: ConvoyId, results: Vec<SlingResult> },
     /// `scheduler run`.
     Passed { starts: Vec<Start>, whole: u64, skipped: u64, reason: PlanReason, dry_run: bool },
+}
+
+/// What a plan of a convoy came to.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    pub(crate) convoy_id: Option<ConvoyId>,
+    pub(crate) restaged: bool,
+    pub(crate) plan: Box<StagePlan>,
+    /// What became of the first wave, if it was launched at once.
+    pub(crate) launched: Option<Vec<SlingResult>>,
 }
 
 #[derive(Serialize)]
@@ -106,11 +121,44 @@ fn start_error(state: &State, id: &DispatchId) -> Option<String> {
 }
 
 impl Promise {
+    /// The results of beads that were asked for, and whether work starts at once.
+    fn results(&self) -> Option<(bool, &[SlingResult])> {
+        match self {
+            Self::Slung { direct, results }
+            | Self::Added { direct, results }
+            | Self::Launched { direct, results, .. } => Some((*direct, results)),
+            Self::Staged { direct, staged } => staged.launched.as_deref().map(|results| (*direct, results)),
+            Self::Passed { .. } => None,
+        }
+    }
+
+    fn results_mut(&mut self) -> Option<(bool, &mut Vec<SlingResult>)> {
+        match self {
+            Self::Slung { direct, results }
+            | Self::Added { direct, results }
+            | Self::Launched { direct, results, .. } => Some((*direct, results)),
+            Self::Staged { direct, staged } => staged.launched.as_mut().map(|results| (*direct, results)),
+            Self::Passed { .. } => None,
+        }
+    }
+
+    /// In direct mode, the contexts that a command without a daemon is to start: those of a sling or an add.
+    pub(crate) fn starts_at_once(&self) -> Option<BTreeSet<ContextId>> {
+        match self {
+            Self::Slung { direct: true, results } | Self::Added { direct: true, results } => {
+                Some(results.iter().filter_map(|r| r.context_id.clone()).collect())
+            }
+            Self::Slung { .. }
+            | Self::Added { .. }
+            | Self::Staged { .. }
+            | Self::Launched { .. }
+            | Self::Passed { .. } => None,
+        }
+    }
+
     /// In direct mode, the dispatches that the results stand for now.
     pub(crate) fn name_dispatches(&mut self, state: &State) {
-        let (Self::Slung { direct: true, results } | Self::Added { direct: true, results }) = self else {
-            return;
-        };
+        let Some((true, results)) = self.results_mut() else { return };
         for result in results.iter_mut().filter(|r| r.action == SlingAction::Scheduled) {
             // It may have ended already: its context tells which dispatch it was.
             let made = result.id.parse().ok().and_then(|bead| {
@@ -132,6 +180,7 @@ impl Promise {
                 let contexts = waiting.filter_map(|r| r.context_id.clone());
                 Some(contexts.filter(|id| state.is_ready(id)).collect())
             }
+            Self::Staged { .. } | Self::Launched { .. } => Some(BTreeSet::new()),
             Self::Passed { .. } => None,
         }
     }
@@ -140,7 +189,7 @@ impl Promise {
     pub(crate) fn unstarted(&self) -> u64 {
         match self {
             Self::Passed { starts, whole, .. } => whole.saturating_sub(starts.len() as u64),
-            Self::Slung { .. } | Self::Added { .. } => 0,
+            Self::Slung { .. } | Self::Added { .. } | Self::Staged { .. } | Self::Launched { .. } => 0,
         }
     }
 
@@ -154,30 +203,21 @@ impl Promise {
 
     /// How many beads stand in the queue because of this command.
     pub(crate) fn left_waiting(&self) -> usize {
-        match self {
-            Self::Slung { results, .. } | Self::Added { results, .. } => {
-                // A dry run names no context.
-                let waits = |r: &&SlingResult| r.action == SlingAction::Scheduled && r.context_id.is_some();
-                results.iter().filter(waits).count()
-            }
-            Self::Passed { skipped, dry_run, .. } => {
-                if *dry_run {
-                    0
-                } else {
-                    usize::try_from(*skipped).unwrap_or(usize::MAX)
-                }
-            }
+        if let Self::Passed { skipped, dry_run, .. } = self {
+            return if *dry_run { 0 } else { usize::try_from(*skipped).unwrap_or(usize::MAX) };
         }
+        // A dry run names no context.
+        let waits = |r: &&SlingResult| r.action == SlingAction::Scheduled && r.context_id.is_some();
+        self.results().map_or(0, |(_, results)| results.iter().filter(waits).count())
     }
 
     fn dispatches(&self) -> Vec<DispatchId> {
-        match self {
-            Self::Slung { results, .. } | Self::Added { results, .. } => {
-                let new = results.iter().filter(|r| r.action == SlingAction::Dispatched);
-                new.filter_map(|r| r.dispatch_id.clone()).collect()
-            }
-            Self::Passed { starts, .. } => starts.iter().map(|s| s.dispatch_id.clone()).collect(),
+        if let Self::Passed { starts, .. } = self {
+            return starts.iter().map(|s| s.dispatch_id.clone()).collect();
         }
+        let results = self.results().map(|(_, results)| results).unwrap_or_default();
+        let new = results.iter().filter(|r| r.action == SlingAction::Dispatched);
+        new.filter_map(|r| r.dispatch_id.clone()).collect()
     }
 }
 
@@ -190,6 +230,14 @@ impl Waiting {
             Promise::Added { direct, results } => {
                 let results = settle(state, results);
                 Reply::document(&AddedView { mode: mode(direct), results: &results })
+            }
+            Promise::Staged { staged, .. } => {
+                let Staged { convoy_id, restaged, plan, launched } = staged;
+                let wave1 = launched.map(|results| settle(state, results));
+                Reply::document(&views::stage(state, convoy_id, restaged, &plan, wave1))
+            }
+            Promise::Launched { convoy_id, results, .. } => {
+                Reply::document(&views::launched(state, convoy_id, settle(state, results)))
             }
             Promise::Passed { starts, skipped, reason, dry_run, .. } => {
                 let error = |s: &Start| start_error(state, &s.dispatch_id);

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use yard_client::Reply;
 use yard_client::views::{StuckView, WaitView};
+use yard_engine::bead::Verdict;
 use yard_engine::context::ContextEvent;
 use yard_engine::{BeadId, Event, Recorded, Standing, State};
 
@@ -102,7 +103,8 @@ impl Waiters {
 
 fn has_ended(state: &State, id: &BeadId) -> bool {
     let Some(entry) = state.bead(id) else { return true };
-    entry.bead.is_closed() || entry.work.verdict.is_some()
+    // Work that is done still waits for its tracker to close it, and may be tried again.
+    entry.bead.is_closed() || entry.work.verdict.is_some_and(|verdict| verdict != Verdict::Done)
 }
 
 impl Waiter {
@@ -134,7 +136,7 @@ impl Waiter {
         let mut done = 0;
         for id in &self.wanted {
             match state.standing(id) {
-                Some(Standing::Closed | Standing::Done) => {
+                Some(Standing::Closed) => {
                     done += 1;
                     if !self.summary {
                         view.done.push(id.clone());

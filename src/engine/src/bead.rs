@@ -1,11 +1,13 @@
 //! Beads: pieces of work and the dependencies between them. The scheduler never changes one by itself: native
 //! beads are changed by commands and by their worker's success, workspace beads only by what their source shows.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::graph::Edges;
 use crate::state::State;
-use crate::{BeadId, ContextId, DispatchId, Seq, Timestamp};
+use crate::{BeadId, ContextId, DispatchId, RigName, Seq, Timestamp};
 
 /// A piece of work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +48,21 @@ pub struct Bead {
     /// Why it was closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub close_reason: Option<String>,
+    /// The rig whose beads workspace shows it; none for native beads. What a workspace shows is never ours to change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<RigName>,
+    /// Put off until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub defer_until: Option<Timestamp>,
+    /// Kept in view for ever, hence never work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
+    /// A passing record of the tracker's own, hence never work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ephemeral: bool,
+    /// A pattern for other beads, hence never work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_template: bool,
 }
 
 /// The middle of P0 to P4.
@@ -53,10 +70,45 @@ pub fn default_bead_priority() -> u8 {
     2
 }
 
+/// Labels by which Gas Town marks records that are not work.
+const NOT_WORK: [&str; 11] = [
+    "gt:sling-context",
+    "gt:wisp",
+    "gt:message",
+    "gt:handoff",
+    "gt:merge-request",
+    "gt:agent",
+    "gt:queue",
+    "gt:convoy",
+    "gt:epic",
+    "gt:role",
+    "gt:rig",
+];
+
 impl Bead {
-    /// Types a worker can be sent to. Everything else is a container, a gate or a message.
+    /// Whether a worker can be sent to it. Everything else is a container, a gate or a message.
     pub fn is_slingable(&self) -> bool {
-        matches!(self.kind.as_str(), "" | "task" | "bug" | "feature" | "chore")
+        self.not_work_because().is_none()
+    }
+
+    /// Why no worker can be sent to it, if so.
+    pub fn not_work_because(&self) -> Option<String> {
+        if !matches!(self.kind.as_str(), "" | "task" | "bug" | "feature" | "chore") {
+            return Some(format!("a bead of type {} is not work for a worker", self.kind));
+        }
+        let marks = [
+            (self.pinned, "pinned beads are kept in view, not worked on"),
+            (
+                self.ephemeral || self.id.as_str().contains("-wisp-"),
+                "ephemeral beads are not work for a worker",
+            ),
+            (self.is_template, "a template is not work for a worker"),
+        ];
+        if let Some((_, why)) = marks.iter().find(|(marked, _)| *marked) {
+            return Some((*why).to_owned());
+        }
+        let label = self.labels.iter().find(|label| NOT_WORK.contains(&label.as_str()))?;
+        Some(format!("a bead labelled {label} is not work for a worker"))
     }
 
     /// Whether the id may name a set of beads rather than work.
@@ -148,6 +200,60 @@ pub struct Dependency {
     /// What kind of edge.
     #[serde(rename = "type")]
     pub kind: DepKind,
+    /// How its tracker wrote the other end, when that is not a plain id: `external:PROJECT:ID`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<String>,
+    /// Of `waits-for`: bd opens such a gate with the first closed child. Only `--like bd` asks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub any_children: bool,
+}
+
+/// How trackers write dependencies on other projects.
+const EXTERNAL: &str = "external:";
+
+impl Dependency {
+    /// An edge to a bead.
+    pub fn new(on: BeadId, kind: DepKind) -> Self {
+        Self { on, kind, written: None, any_children: false }
+    }
+
+    /// An edge as a tracker writes it. `external:PROJECT:ID` stands for the bead ID, wherever in the town it lives; a
+    /// name outside our grammar is changed until it fits, so that the edge still blocks and is named as missing.
+    pub fn from_tracker(target: &str, kind: DepKind) -> Result<Self, crate::BadId> {
+        let bare = target.strip_prefix(EXTERNAL).and_then(|rest| rest.rsplit(':').next()).unwrap_or(target);
+        if let Ok(on) = BeadId::parse(bare) {
+            let written = (bare != target).then(|| target.to_owned());
+            return Ok(Self { written, ..Self::new(on, kind) });
+        }
+        let fits = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_') { c } else { '-' };
+        let plain: String = target.chars().map(fits).take(crate::ids::MAX_ID_LEN).collect();
+        let on = BeadId::parse(plain.trim_start_matches(['-', '.', '_']))?;
+        Ok(Self { written: Some(target.to_owned()), ..Self::new(on, kind) })
+    }
+
+    /// Whether the tracker points at another project.
+    pub fn is_external(&self) -> bool {
+        self.written.as_ref().is_some_and(|text| text.starts_with(EXTERNAL))
+    }
+
+    /// The other end as a person knows it.
+    pub fn target(&self) -> &str {
+        self.written.as_deref().unwrap_or(self.on.as_str())
+    }
+}
+
+/// There is one edge per pair of beads; of several, one that blocks wins. By target, so that equal sets are equal.
+pub fn one_per_pair(dependencies: Vec<Dependency>) -> Vec<Dependency> {
+    let mut edges: BTreeMap<BeadId, Dependency> = BTreeMap::new();
+    for edge in dependencies {
+        match edges.get(&edge.on) {
+            Some(known) if known.kind.blocks() || !edge.kind.blocks() => {}
+            _ => {
+                edges.insert(edge.on.clone(), edge);
+            }
+        }
+    }
+    edges.into_values().collect()
 }
 
 /// The kind of a dependency. Four kinds block, parent-child gives hierarchy, the rest only relates.
@@ -233,6 +339,9 @@ pub struct Work {
     /// What became of the last request, until a new one is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
+    /// Until when its tracker is to close it, once its worker has finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub close_by: Option<Timestamp>,
     /// Every event that named this bead.
     #[serde(default)]
     pub history: Vec<Seq>,
@@ -262,6 +371,15 @@ pub struct BeadEntry {
     /// The scheduler's side.
     #[serde(default)]
     pub work: Work,
+    /// Since when somebody is said to be on it (in progress or hooked).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed_since: Option<Timestamp>,
+    /// That was said while our own worker was on it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub claimed_by_worker: bool,
+    /// It vanished from its workspace.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) gone: bool,
     /// Derived: blocking edges whose target is not closed.
     #[serde(skip)]
     pub(crate) open_blockers: u32,
@@ -326,8 +444,23 @@ pub enum BeadEvent {
         id: BeadId,
         /// Why.
         reason: String,
-        /// Who did it: a person, or the dispatch whose worker succeeded.
+        /// Who did it: a person, the dispatch whose worker succeeded, or the workspace that shows it.
         actor: String,
+        /// When its tracker closed it; otherwise now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        closed_at: Option<Timestamp>,
+    },
+    /// Its workspace shows it anew or changed.
+    #[serde(rename = "bead.observed")]
+    Observed {
+        /// The record.
+        bead: Box<Bead>,
+    },
+    /// Its workspace shows it no longer.
+    #[serde(rename = "bead.vanished")]
+    Vanished {
+        /// Which bead.
+        id: BeadId,
     },
     /// It is to be done again.
     #[serde(rename = "bead.reopened")]
@@ -363,8 +496,9 @@ impl BeadEvent {
     /// The bead this is about.
     pub fn bead(&self) -> &BeadId {
         match self {
-            Self::Added { bead, .. } => &bead.id,
-            Self::Updated { id, .. }
+            Self::Added { bead, .. } | Self::Observed { bead } => &bead.id,
+            Self::Vanished { id }
+            | Self::Updated { id, .. }
             | Self::Closed { id, .. }
             | Self::Reopened { id, .. }
             | Self::DependencyAdded { id, .. }
@@ -377,38 +511,19 @@ impl State {
     pub(crate) fn apply_bead(&mut self, event: &BeadEvent, at: Timestamp) {
         let id = event.bead().clone();
         match event {
-            BeadEvent::Added { bead, .. } => {
-                let was_closed = self.is_closed(&id);
-                let mut work = Work::default();
-                if let Some(old) = self.beads.remove(&id) {
-                    for edge in &old.bead.dependencies {
-                        self.edges_removed(&id, &edge.on);
-                    }
-                    work = old.work;
-                }
-                let bead = Bead::clone(bead);
-                self.edges_added(&id, &bead.dependencies);
-                let entry = BeadEntry { bead, work, open_blockers: 0, blocked: false };
-                let arrives_closed = entry.bead.is_closed();
-                self.beads.insert(id.clone(), entry);
-                if arrives_closed {
-                    self.set_verdict(&id, None);
-                }
-                self.watch_for_cycles(&id);
-                self.recount_blockers(&id);
-                self.closing_changed(&id, was_closed);
-            }
+            BeadEvent::Added { bead, .. } | BeadEvent::Observed { bead } => self.put_bead(Bead::clone(bead)),
+            BeadEvent::Vanished { .. } => self.vanish(&id),
             BeadEvent::Updated { change, .. } => {
                 let was_closed = self.is_closed(&id);
                 self.change_bead(&id, change);
                 self.closing_changed(&id, was_closed);
             }
-            BeadEvent::Closed { reason, .. } => {
+            BeadEvent::Closed { reason, closed_at, .. } => {
                 let was_closed = self.is_closed(&id);
                 if let Some(entry) = self.beads.get_mut(&id) {
                     entry.bead.status = BeadStatus::Closed;
-                    entry.bead.closed_at = Some(at);
-                    entry.bead.close_reason = Some(reason.clone());
+                    entry.bead.closed_at = Some(closed_at.unwrap_or(at));
+                    entry.bead.close_reason = Some(reason.clone()).filter(|text| !text.is_empty());
                 }
                 self.set_verdict(&id, None);
                 self.closing_changed(&id, was_closed);
@@ -441,7 +556,87 @@ impl State {
                 self.recount_blockers(&id);
             }
         }
+        self.note_claim(&id, at);
         self.remember(&id);
+    }
+
+    /// Takes a bead's record over, new or in place of the old one, whose history it keeps.
+    fn put_bead(&mut self, bead: Bead) {
+        let id = bead.id.clone();
+        let was_closed = self.is_closed(&id);
+        let (mut work, mut claim) = (Work::default(), (None, false));
+        if let Some(old) = self.beads.remove(&id) {
+            for edge in &old.bead.dependencies {
+                self.edges_removed(&id, &edge.on);
+            }
+            self.unset_alarm(&old.bead);
+            (work, claim) = (old.work, (old.claimed_since, old.claimed_by_worker));
+        } else if let Some(old) = self.gone.remove(&id) {
+            work = old.work;
+        }
+        self.edges_added(&id, &bead.dependencies);
+        if let Some(until) = bead.defer_until.filter(|until| *until > self.clock) {
+            self.alarms.insert((until, id.clone()));
+        }
+        let arrives_closed = bead.is_closed();
+        let verdict = work.verdict.filter(|_| !arrives_closed);
+        if let (Some(due), false) = (work.close_by, arrives_closed) {
+            self.awaited_closes.insert((due, id.clone()));
+        }
+        let (claimed_since, claimed_by_worker) = claim;
+        let entry = BeadEntry {
+            bead,
+            work,
+            claimed_since,
+            claimed_by_worker,
+            gone: false,
+            open_blockers: 0,
+            blocked: false,
+        };
+        self.beads.insert(id.clone(), entry);
+        match verdict {
+            Some(verdict) => {
+                self.settled.insert(id.clone(), verdict);
+            }
+            None => self.set_verdict(&id, None),
+        }
+        self.watch_for_cycles(&id);
+        self.recount_blockers(&id);
+        self.closing_changed(&id, was_closed);
+    }
+
+    /// A bead is nobody's any more: whoever depends on it waits for a bead that nobody has.
+    pub(crate) fn vanish(&mut self, id: &BeadId) {
+        let was_closed = self.is_closed(id);
+        let Some(mut entry) = self.beads.remove(id) else { return };
+        for edge in &entry.bead.dependencies {
+            self.edges_removed(id, &edge.on);
+        }
+        self.unset_alarm(&entry.bead);
+        self.settled.remove(id);
+        if let Some(due) = entry.work.close_by {
+            self.awaited_closes.remove(&(due, id.clone()));
+        }
+        entry.gone = true;
+        (entry.open_blockers, entry.blocked) = (0, false);
+        (entry.claimed_since, entry.claimed_by_worker) = (None, false);
+        self.gone.insert(id.clone(), entry);
+        self.closing_changed(id, was_closed);
+    }
+
+    fn unset_alarm(&mut self, bead: &Bead) {
+        if let Some(until) = bead.defer_until {
+            self.alarms.remove(&(until, bead.id.clone()));
+        }
+    }
+
+    fn note_claim(&mut self, id: &BeadId, at: Timestamp) {
+        let Some(entry) = self.beads.get_mut(id) else { return };
+        let claimed = matches!(entry.bead.status, BeadStatus::InProgress | BeadStatus::Hooked);
+        if !claimed || entry.claimed_since.is_none() {
+            entry.claimed_by_worker = claimed && entry.work.live.is_some();
+        }
+        entry.claimed_since = claimed.then(|| entry.claimed_since.unwrap_or(at));
     }
 
     fn change_bead(&mut self, id: &BeadId, change: &BeadChange) {
@@ -479,6 +674,11 @@ impl State {
     /// All beads, by id.
     pub fn beads(&self) -> impl Iterator<Item = &BeadEntry> {
         self.beads.values()
+    }
+
+    /// A bead that vanished from its workspace, as it was.
+    pub fn vanished_bead(&self, id: &BeadId) -> Option<&Bead> {
+        self.gone.get(id).map(|entry| &entry.bead)
     }
 
     /// How many beads there are.

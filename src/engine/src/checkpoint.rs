@@ -1,13 +1,15 @@
 //! Checkpoints: the records changed since the last one, as rows. Loading them and folding the events after gives
 //! the same state as folding the whole log.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::bead::BeadEntry;
 use crate::settings::Settings;
 use crate::state::State;
 use crate::town::{Pause, Undoable};
-use crate::{BeadId, ContextId, ConvoyId, DispatchId, RigName, Seq, Timestamp};
+use crate::{AlertId, BeadId, ContextId, ConvoyId, DispatchId, RigName, Seq, Timestamp};
 
 /// One record that a checkpoint holds.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,6 +20,7 @@ pub(crate) enum Entity {
     Context(ContextId),
     Dispatch(DispatchId),
     Convoy(ConvoyId),
+    Alert(AlertId),
 }
 
 /// A record as a row: `body` is none when it is gone.
@@ -52,6 +55,8 @@ struct TownRow {
     undo: Vec<Undoable>,
     #[serde(default)]
     last_dispatch_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    sources: BTreeMap<RigName, String>,
 }
 
 fn json<T: Serialize>(record: &T) -> String {
@@ -80,14 +85,16 @@ impl State {
                     host_gate: self.host_gate.clone(),
                     undo: self.undo.clone(),
                     last_dispatch_at: self.last_dispatch_at,
+                    sources: self.sources.clone(),
                 };
                 ("town", "town".to_owned(), Some(json(&row)))
             }
             Entity::Rig(name) => ("rig", name.to_string(), self.rigs.get(name).map(json)),
-            Entity::Bead(id) => ("bead", id.to_string(), self.beads.get(id).map(json)),
+            Entity::Bead(id) => ("bead", id.to_string(), self.beads.get(id).or(self.gone.get(id)).map(json)),
             Entity::Context(id) => ("context", id.to_string(), self.contexts.get(id).map(json)),
             Entity::Dispatch(id) => ("dispatch", id.to_string(), self.dispatches.get(id).map(json)),
             Entity::Convoy(id) => ("convoy", id.to_string(), self.convoys.get(id).map(json)),
+            Entity::Alert(id) => ("alert", id.to_string(), self.alerts.get(id).map(json)),
         };
         CheckpointRow { kind, id, body }
     }
@@ -122,6 +129,7 @@ impl State {
                 self.host_gate = row.host_gate;
                 self.undo = row.undo;
                 self.last_dispatch_at = row.last_dispatch_at;
+                self.sources = row.sources;
             }
             "rig" => {
                 let rig: crate::rig::Rig = read(body)?;
@@ -129,7 +137,8 @@ impl State {
             }
             "bead" => {
                 let entry: BeadEntry = read(body)?;
-                self.beads.insert(entry.bead.id.clone(), entry);
+                let home = if entry.gone { &mut self.gone } else { &mut self.beads };
+                home.insert(entry.bead.id.clone(), entry);
             }
             "context" => {
                 let context: crate::context::Context = read(body)?;
@@ -142,6 +151,10 @@ impl State {
             "convoy" => {
                 let convoy: crate::convoy::Convoy = read(body)?;
                 self.convoys.insert(convoy.id.clone(), convoy);
+            }
+            "alert" => {
+                let alert: crate::alert::Alert = read(body)?;
+                self.alerts.insert(alert.id.clone(), alert);
             }
             _ => return Err("the kind is not known to this version of ym".to_owned()),
         }

@@ -9,6 +9,7 @@ use crate::bead::{BeadChange, BeadStatus, DepKind, Dependency};
 use crate::plan::{PlanReason, Start};
 use crate::rig::{Rig, RigSwitch};
 use crate::settings::Merge;
+use crate::stage::StagePlan;
 use crate::{AccountName, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, RigName, Timestamp};
 
 /// Something asked of the town.
@@ -136,16 +137,74 @@ pub enum Command {
         /// Ends the worker at once, without SIGTERM first.
         at_once: bool,
     },
-    /// Makes a convoy of beads.
-    ConvoyCreate {
-        /// What it is about.
-        title: String,
-        /// The beads.
+    /// Makes an open convoy of beads.
+    ConvoyCreate(Box<NewConvoy>),
+    /// Adds beads to a convoy; a closed one is open again.
+    ConvoyAdd {
+        /// Which one.
+        id: String,
+        /// What joins.
         beads: Vec<String>,
-        /// The caller looks after it.
-        owned: bool,
-        /// Merge strategy.
-        merge: Option<Merge>,
+    },
+    /// Plans a convoy of an epic, of tasks, or anew, and keeps it back.
+    ConvoyStage {
+        /// One epic, one convoy, or tasks.
+        targets: Vec<String>,
+        /// What it is about.
+        title: Option<String>,
+        /// Lets it go at once, if nothing speaks against it.
+        launch: bool,
+    },
+    /// Plans afresh and lets a convoy go.
+    ConvoyLaunch {
+        /// One epic, one convoy, or tasks.
+        targets: Vec<String>,
+        /// Warnings do not keep it back.
+        force: bool,
+    },
+    /// Closes convoys that are complete.
+    ConvoyCheck {
+        /// Only this one.
+        id: Option<String>,
+        /// Only say which.
+        dry_run: bool,
+    },
+    /// Closes a convoy by hand.
+    ConvoyClose {
+        /// Which one.
+        id: String,
+        /// Why.
+        reason: Option<String>,
+        /// Even with open beads.
+        force: bool,
+    },
+    /// Closes an owned convoy whose work is done.
+    ConvoyLand {
+        /// Which one.
+        id: String,
+        /// Even with open beads.
+        force: bool,
+        /// Only say what would happen.
+        dry_run: bool,
+    },
+    /// Has somebody told of a convoy's end, or no longer.
+    ConvoyWatch {
+        /// Which one.
+        id: String,
+        /// Who.
+        watcher: String,
+        /// Whether he wants to.
+        wants: bool,
+    },
+    /// The safety scan now: stale hooks, stale contexts, stranded convoys.
+    Recover {
+        /// Only say what is found.
+        dry_run: bool,
+    },
+    /// A person has seen an alert.
+    AlertAck {
+        /// Which one.
+        id: String,
     },
     /// Takes the last operator command back.
     Undo,
@@ -181,6 +240,32 @@ pub struct NewBead {
     pub created_at: Option<Timestamp>,
     /// For imports.
     pub close_reason: Option<String>,
+    /// For imports.
+    pub defer_until: Option<Timestamp>,
+    /// For imports.
+    pub pinned: bool,
+    /// For imports.
+    pub ephemeral: bool,
+    /// For imports.
+    pub is_template: bool,
+}
+
+/// A convoy to be made.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NewConvoy {
+    /// What it is about; otherwise the title of its first bead.
+    pub title: Option<String>,
+    /// The beads.
+    pub beads: Vec<String>,
+    /// All work below this epic.
+    pub from_epic: Option<String>,
+    /// The caller looks after it.
+    pub owned: bool,
+    /// Merge strategy.
+    pub merge: Option<Merge>,
+    /// Base branch.
+    pub base_branch: Option<String>,
 }
 
 /// A command to be run as a bead of its own.
@@ -281,6 +366,31 @@ pub enum Answer {
         /// One per item.
         results: Vec<SlingResult>,
     },
+    /// What a plan of a convoy came to.
+    Staged {
+        /// The convoy; none when errors kept it from being made.
+        convoy_id: Option<ConvoyId>,
+        /// Whether it was staged before.
+        restaged: bool,
+        /// The plan.
+        plan: Box<StagePlan>,
+        /// What its launch did, if one was asked for and nothing spoke against it.
+        launched: Option<Vec<SlingResult>>,
+    },
+    /// A convoy goes.
+    Launched {
+        /// Which.
+        convoy_id: ConvoyId,
+        /// What became of the beads of its first wave.
+        wave1: Vec<SlingResult>,
+    },
+    /// What the safety scan found, and did.
+    Recovered {
+        /// Nothing was changed.
+        dry_run: bool,
+        /// Each finding.
+        findings: Vec<Recovery>,
+    },
     /// What a pass did.
     Passed {
         /// What starts.
@@ -292,6 +402,35 @@ pub enum Answer {
         /// Nothing was started.
         dry_run: bool,
     },
+}
+
+/// Something the safety scan found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recovery {
+    /// What kind of thing.
+    pub kind: RecoveryKind,
+    /// The bead, context or convoy.
+    pub id: String,
+    /// In words.
+    pub message: String,
+    /// What was done about it, or would be.
+    pub action: String,
+}
+
+/// What the safety scan looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecoveryKind {
+    /// A worker died without a word.
+    DeadWorker,
+    /// A bead is in progress, and nobody we know is on it.
+    StaleHook,
+    /// A context whose bead was closed or taken.
+    StaleContext,
+    /// A convoy in which nothing can go on.
+    StrandedConvoy,
+    /// A bead that should have been on the schedule.
+    MissedBead,
 }
 
 /// What became of one bead of a sling.

@@ -264,8 +264,8 @@ impl State {
             ContextEvent::Opened { context, .. } => {
                 let id = context.id.clone();
                 let bead = context.bead().clone();
-                if let Some(entry) = self.beads.get_mut(&bead) {
-                    entry.work.context = Some(id.clone());
+                if let Some(work) = self.work_mut(&bead) {
+                    work.context = Some(id.clone());
                 }
                 self.set_verdict(&bead, None);
                 self.contexts.insert(id.clone(), Context::clone(context));
@@ -313,15 +313,16 @@ impl State {
         context.closed = Some(ContextClosed { at, reason });
         let bead = context.bead().clone();
         self.open_contexts.remove(id);
-        if let Some(entry) = self.beads.get_mut(&bead) {
-            if entry.work.context.as_ref() == Some(id) {
-                entry.work.context = None;
+        if let Some(work) = self.work_mut(&bead) {
+            if work.context.as_ref() == Some(id) {
+                work.context = None;
             }
-            entry.work.last_context = Some(id.clone());
+            work.last_context = Some(id.clone());
         }
         if let Some(verdict) = reason.verdict() {
             self.set_verdict(&bead, Some(verdict));
         }
+        self.refresh_hunger(&bead);
         self.touch_context(id);
         self.remember(&bead);
     }

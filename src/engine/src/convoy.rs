@@ -1,4 +1,7 @@
-//! Convoys: tracked sets of beads. A convoy is complete, and closes, when every bead it tracks is closed.
+//! Convoys: tracked sets of beads. A staged one is inert. An open one that is fed gets each of its beads on the schedule
+//! as soon as it is ready. It closes when every bead it tracks is closed, unless its owner looks after it.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,25 +19,89 @@ pub struct Convoy {
     pub id: ConvoyId,
     /// What it is about.
     pub title: String,
-    /// The beads, in the order they were added.
+    /// The beads: wave by wave as last planned, then those without a wave, then those added later.
     pub tracked: Vec<BeadId>,
-    /// The caller looks after it.
+    /// How many beads of `tracked` each wave has. For display only: what may start is decided by readiness alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waves: Vec<u32>,
+    /// The caller looks after it: it waits for `land`.
     #[serde(default)]
     pub owned: bool,
     /// Merge strategy of its beads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge: Option<Merge>,
+    /// Base branch of its beads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_branch: Option<String>,
+    /// Who is told when it is complete.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watchers: Vec<String>,
     /// When it came to be.
     pub created_at: Timestamp,
+    /// Planned, but not launched yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staged: Option<Staged>,
+    /// Since when its beads get on the schedule by themselves, as they become ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fed_since: Option<Timestamp>,
     /// When and why it closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed: Option<ConvoyClosed>,
 }
 
+/// How a staged convoy stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Staged {
+    /// Nothing speaks against it.
+    Ready,
+    /// Something should be looked at; launching takes `--force`.
+    Warnings,
+}
+
 impl Convoy {
-    /// Whether it still tracks work.
+    /// A convoy of these beads with nothing else said.
+    pub fn new(id: ConvoyId, title: String, tracked: Vec<BeadId>, created_at: Timestamp) -> Self {
+        Self {
+            id,
+            title,
+            tracked,
+            waves: Vec::new(),
+            owned: false,
+            merge: None,
+            base_branch: None,
+            watchers: Vec::new(),
+            created_at,
+            staged: None,
+            fed_since: None,
+            closed: None,
+        }
+    }
+
+    /// Whether it is under way: neither staged nor closed.
     pub fn is_open(&self) -> bool {
-        self.closed.is_none()
+        self.closed.is_none() && self.staged.is_none()
+    }
+
+    /// Whether its beads get on the schedule by themselves.
+    pub fn is_fed(&self) -> bool {
+        self.fed_since.is_some() && self.is_open()
+    }
+
+    /// The word for how it stands; a contract with scripts.
+    pub fn status(&self) -> &'static str {
+        match (&self.closed, self.staged) {
+            (Some(_), _) => "closed",
+            (None, Some(Staged::Ready)) => "staged:ready",
+            (None, Some(Staged::Warnings)) => "staged:warnings",
+            (None, None) => "open",
+        }
+    }
+
+    /// The wave of each bead that has one, as last planned, from 1.
+    pub fn wave_numbers(&self) -> BTreeMap<&BeadId, u32> {
+        let numbers = self.waves.iter().zip(1_u32..).flat_map(|(size, wave)| (0..*size).map(move |_| wave));
+        self.tracked.iter().zip(numbers).collect()
     }
 }
 
@@ -51,11 +118,61 @@ pub struct ConvoyClosed {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 pub enum ConvoyEvent {
-    /// It came to be.
+    /// It came to be, open.
     #[serde(rename = "convoy.created")]
     Created {
         /// The record.
         convoy: Box<Convoy>,
+        /// Who did it.
+        actor: String,
+    },
+    /// It was planned, or planned anew, and waits for its launch.
+    #[serde(rename = "convoy.staged")]
+    Staged {
+        /// The record.
+        convoy: Box<Convoy>,
+        /// Who did it.
+        actor: String,
+    },
+    /// It goes: from now on its beads are fed.
+    #[serde(rename = "convoy.launched")]
+    Launched {
+        /// Which convoy.
+        id: ConvoyId,
+        /// Its beads, as planned at launch.
+        tracked: Vec<BeadId>,
+        /// How many of them each wave has.
+        waves: Vec<u32>,
+        /// Who did it.
+        actor: String,
+    },
+    /// More beads joined.
+    #[serde(rename = "convoy.added")]
+    Added {
+        /// Which convoy.
+        id: ConvoyId,
+        /// The new ones.
+        beads: Vec<BeadId>,
+        /// Who did it.
+        actor: String,
+    },
+    /// It was closed and is open again.
+    #[serde(rename = "convoy.reopened")]
+    Reopened {
+        /// Which convoy.
+        id: ConvoyId,
+        /// Who did it.
+        actor: String,
+    },
+    /// Somebody wants to be told of its end, or no longer.
+    #[serde(rename = "convoy.watched")]
+    Watched {
+        /// Which convoy.
+        id: ConvoyId,
+        /// Who.
+        watcher: String,
+        /// Whether he wants to.
+        wants: bool,
         /// Who did it.
         actor: String,
     },
@@ -71,36 +188,85 @@ pub enum ConvoyEvent {
     },
 }
 
+impl ConvoyEvent {
+    /// The convoy this is about.
+    pub fn convoy(&self) -> &ConvoyId {
+        match self {
+            Self::Created { convoy, .. } | Self::Staged { convoy, .. } => &convoy.id,
+            Self::Launched { id, .. }
+            | Self::Added { id, .. }
+            | Self::Reopened { id, .. }
+            | Self::Watched { id, .. }
+            | Self::Closed { id, .. } => id,
+        }
+    }
+}
+
 impl State {
     pub(crate) fn apply_convoy(&mut self, event: &ConvoyEvent, at: Timestamp) {
+        let id = event.convoy().clone();
+        let before = self.convoys.get(&id).map(|convoy| convoy.tracked.clone()).unwrap_or_default();
+        self.untrack(&id);
         match event {
-            ConvoyEvent::Created { convoy, .. } => {
-                let convoy = Convoy::clone(convoy);
-                self.track(&convoy);
-                self.touch_convoy(&convoy.id);
-                self.convoys.insert(convoy.id.clone(), convoy);
+            ConvoyEvent::Created { convoy, .. } | ConvoyEvent::Staged { convoy, .. } => {
+                self.convoys.insert(id.clone(), Convoy::clone(convoy));
             }
-            ConvoyEvent::Closed { id, reason, .. } => {
-                if let Some(convoy) = self.convoys.get_mut(id) {
-                    convoy.closed = Some(ConvoyClosed { at, reason: reason.clone() });
-                    for bead in convoy.tracked.clone() {
-                        self.untrack(&bead, id);
-                    }
-                    self.convoy_open_beads.remove(id);
+            ConvoyEvent::Launched { tracked, waves, .. } => self.change_convoy(&id, |convoy| {
+                convoy.tracked.clone_from(tracked);
+                convoy.waves.clone_from(waves);
+                convoy.staged = None;
+                convoy.fed_since = Some(at);
+            }),
+            ConvoyEvent::Added { beads, .. } => {
+                self.change_convoy(&id, |convoy| convoy.tracked.extend(beads.iter().cloned()));
+            }
+            ConvoyEvent::Reopened { .. } => self.change_convoy(&id, |convoy| convoy.closed = None),
+            ConvoyEvent::Watched { watcher, wants, .. } => self.change_convoy(&id, |convoy| {
+                convoy.watchers.retain(|known| known != watcher);
+                if *wants {
+                    convoy.watchers.push(watcher.clone());
                 }
-                self.touch_convoy(id);
-            }
+            }),
+            ConvoyEvent::Closed { reason, .. } => self.change_convoy(&id, |convoy| {
+                convoy.closed = Some(ConvoyClosed { at, reason: reason.clone() });
+            }),
+        }
+        self.track(&id);
+        self.touch_convoy(&id);
+        let after = self.convoys.get(&id).map(|convoy| convoy.tracked.clone()).unwrap_or_default();
+        for bead in before.iter().chain(&after) {
+            self.refresh_hunger(bead);
         }
     }
 
-    pub(crate) fn track(&mut self, convoy: &Convoy) {
-        if convoy.is_open() {
-            for bead in &convoy.tracked {
-                self.tracking.entry(bead.clone()).or_default().insert(convoy.id.clone());
-            }
-            let open = convoy.tracked.iter().filter(|bead| !self.is_closed(bead)).count();
-            self.convoy_open_beads.insert(convoy.id.clone(), open);
+    fn change_convoy(&mut self, id: &ConvoyId, change: impl FnOnce(&mut Convoy)) {
+        if let Some(convoy) = self.convoys.get_mut(id) {
+            change(convoy);
         }
+    }
+
+    /// Puts a convoy that is not closed into the indexes.
+    pub(crate) fn track(&mut self, id: &ConvoyId) {
+        let Some(convoy) = self.convoys.get(id).filter(|convoy| convoy.closed.is_none()) else { return };
+        for bead in &convoy.tracked {
+            self.tracking.entry(bead.clone()).or_default().insert(id.clone());
+        }
+        let open = convoy.tracked.iter().filter(|bead| !self.is_closed(bead)).count();
+        self.convoy_open_beads.insert(id.clone(), open);
+    }
+
+    /// Takes a convoy out of the indexes.
+    fn untrack(&mut self, id: &ConvoyId) {
+        let Some(convoy) = self.convoys.get(id) else { return };
+        for bead in &convoy.tracked {
+            if let Some(convoys) = self.tracking.get_mut(bead) {
+                convoys.remove(id);
+                if convoys.is_empty() {
+                    self.tracking.remove(bead);
+                }
+            }
+        }
+        self.convoy_open_beads.remove(id);
     }
 
     /// A tracked bead closed or reopened: keeps each convoy's count of open beads.
@@ -112,24 +278,30 @@ impl State {
         }
     }
 
-    /// How many beads of an open convoy are not closed yet.
+    /// How many beads of a convoy that is not closed are not closed yet.
     pub fn open_beads_of(&self, convoy: &ConvoyId) -> usize {
         self.convoy_open_beads.get(convoy).copied().unwrap_or(0)
     }
 
-    fn untrack(&mut self, bead: &BeadId, convoy: &ConvoyId) {
-        if let Some(convoys) = self.tracking.get_mut(bead) {
-            convoys.remove(convoy);
-            if convoys.is_empty() {
-                self.tracking.remove(bead);
-            }
-        }
-    }
-
-    /// The open convoys that track a bead.
-    pub fn convoys_tracking(&self, bead: &BeadId) -> impl Iterator<Item = &Convoy> {
+    /// The convoys that track a bead and are not closed, staged ones included, by id.
+    pub(crate) fn all_convoys_tracking(&self, bead: &BeadId) -> impl Iterator<Item = &Convoy> {
         let ids = self.tracking.get(bead).into_iter().flatten();
         ids.filter_map(|id| self.convoys.get(id))
+    }
+
+    /// The open convoys that track a bead, by id.
+    pub fn convoys_tracking(&self, bead: &BeadId) -> impl Iterator<Item = &Convoy> {
+        self.all_convoys_tracking(bead).filter(|convoy| convoy.is_open())
+    }
+
+    /// Whether only staged convoys track a bead.
+    pub(crate) fn is_only_staged(&self, bead: &BeadId) -> bool {
+        let mut any = false;
+        let all = self.all_convoys_tracking(bead).all(|convoy| {
+            any = true;
+            convoy.staged.is_some()
+        });
+        any && all
     }
 
     /// A convoy by id.

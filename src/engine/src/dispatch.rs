@@ -8,7 +8,7 @@ use crate::capacity::Limit;
 use crate::context::CloseReason;
 use crate::queue::Lane;
 use crate::state::State;
-use crate::{AccountName, ContextId, DispatchId, RigName, Timestamp};
+use crate::{AccountName, BeadId, ContextId, DispatchId, RigName, Timestamp};
 
 /// One attempt to run a bead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +147,11 @@ pub enum Next {
     Finished,
     /// The bead is left with a verdict.
     Settled(Verdict),
+    /// The worker is done; the bead's own tracker is to close it.
+    AwaitingClose {
+        /// Without a close by then, the worker counts as crashed.
+        until: Timestamp,
+    },
 }
 
 /// The one end of a dispatch.
@@ -210,6 +215,14 @@ pub enum DispatchEvent {
         /// What follows.
         next: Next,
     },
+    /// Its bead was not closed in time, so it counts as a crash after all.
+    #[serde(rename = "dispatch.close_overdue")]
+    CloseOverdue {
+        /// Which dispatch.
+        id: DispatchId,
+        /// What follows.
+        next: Next,
+    },
     /// A report came for a dispatch that had already ended, and was ignored.
     #[serde(rename = "dispatch.late_report")]
     LateReport {
@@ -229,6 +242,7 @@ impl DispatchEvent {
             | Self::StepDone { id, .. }
             | Self::StopRequested { id, .. }
             | Self::Ended { id, .. }
+            | Self::CloseOverdue { id, .. }
             | Self::LateReport { id, .. } => id,
         }
     }
@@ -240,9 +254,9 @@ impl State {
         match event {
             DispatchEvent::Started { dispatch } => {
                 let dispatch = Dispatch::clone(dispatch);
-                if let Some(entry) = self.beads.get_mut(id.bead()) {
-                    entry.work.attempts = entry.work.attempts.max(id.attempt());
-                    entry.work.live = Some(id.clone());
+                if let Some(work) = self.work_mut(id.bead()) {
+                    work.attempts = work.attempts.max(id.attempt());
+                    work.live = Some(id.clone());
                 }
                 self.last_dispatch_at = Some(at);
                 self.touch_town();
@@ -274,6 +288,10 @@ impl State {
                 }
             }
             DispatchEvent::Ended { outcome, next, .. } => self.end_dispatch(&id, outcome, *next, at),
+            DispatchEvent::CloseOverdue { next, .. } => {
+                self.set_verdict(id.bead(), None);
+                self.follow(id.bead(), *next);
+            }
             DispatchEvent::LateReport { .. } => {}
         }
         self.touch_dispatch(&id);
@@ -286,16 +304,31 @@ impl State {
         dispatch.ended = Some(Ended { at, outcome: outcome.clone(), next });
         let dispatch = dispatch.clone();
         self.free_slot(&dispatch);
-        if let Some(entry) = self.beads.get_mut(id.bead())
-            && entry.work.live.as_ref() == Some(id)
+        if let Some(work) = self.work_mut(id.bead())
+            && work.live.as_ref() == Some(id)
         {
-            entry.work.live = None;
+            work.live = None;
         }
+        self.follow(id.bead(), next);
+        self.refresh_context(&dispatch.context);
+        self.refresh_hunger(id.bead());
+    }
+
+    /// What an end, or a close that did not come, leaves the bead with.
+    fn follow(&mut self, bead: &BeadId, next: Next) {
         match next {
-            Next::Settled(verdict) => self.set_verdict(id.bead(), Some(verdict)),
+            Next::Settled(verdict) => self.set_verdict(bead, Some(verdict)),
+            Next::AwaitingClose { until } => {
+                self.set_verdict(bead, Some(Verdict::Done));
+                if let Some(work) = self.work_mut(bead) {
+                    work.close_by = Some(until);
+                }
+                if self.beads.contains_key(bead) {
+                    self.awaited_closes.insert((until, bead.clone()));
+                }
+            }
             Next::BackInQueue | Next::Requeued | Next::Finished => {}
         }
-        self.refresh_context(&dispatch.context);
     }
 
     fn hold_slot(&mut self, dispatch: &Dispatch) {
@@ -349,8 +382,20 @@ impl State {
         self.live.len()
     }
 
+    /// What the last dispatch of a bead left behind, in words.
+    pub(crate) fn last_words_about(&self, bead: &BeadId) -> Option<String> {
+        let ended = self.dispatches_of(bead).filter_map(|dispatch| dispatch.ended.as_ref()).next_back()?;
+        Some(match &ended.outcome {
+            Outcome::Succeeded => "its worker finished, but nobody closed it".to_owned(),
+            Outcome::Failed { message, .. } => message.clone(),
+            Outcome::StartFailed { error } => error.clone(),
+            Outcome::Stopped { reason } => reason.as_str().to_owned(),
+            Outcome::Lost { why } | Outcome::NeverRan { why } => why.clone(),
+        })
+    }
+
     /// All dispatches of one bead, first attempt first.
-    pub fn dispatches_of(&self, bead: &crate::BeadId) -> impl Iterator<Item = &Dispatch> {
+    pub fn dispatches_of(&self, bead: &BeadId) -> impl DoubleEndedIterator<Item = &Dispatch> {
         let from = DispatchId::new(bead.clone(), 0);
         let to = DispatchId::new(bead.clone(), u32::MAX);
         self.dispatches.range(from..=to).map(|(_, d)| d)

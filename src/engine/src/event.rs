@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::alert::AlertEvent;
 use crate::bead::BeadEvent;
 use crate::context::ContextEvent;
 use crate::convoy::ConvoyEvent;
@@ -26,6 +27,8 @@ pub enum Event {
     Dispatch(DispatchEvent),
     /// Of a convoy.
     Convoy(ConvoyEvent),
+    /// Of an alert.
+    Alert(AlertEvent),
 }
 
 /// An event with its place in the log.
@@ -69,6 +72,7 @@ impl Event {
                 TownEvent::OperatorDid { .. } => "operator.did",
                 TownEvent::OperatorUndid { .. } => "operator.undid",
                 TownEvent::Repaired { .. } => "town.repaired",
+                TownEvent::SourceRead { .. } => "source.read",
             },
             Self::Rig(e) => match e {
                 RigEvent::Added { .. } => "rig.added",
@@ -82,6 +86,8 @@ impl Event {
                 BeadEvent::Reopened { .. } => "bead.reopened",
                 BeadEvent::DependencyAdded { .. } => "bead.dependency_added",
                 BeadEvent::DependencyRemoved { .. } => "bead.dependency_removed",
+                BeadEvent::Observed { .. } => "bead.observed",
+                BeadEvent::Vanished { .. } => "bead.vanished",
             },
             Self::Context(e) => match e {
                 ContextEvent::Opened { .. } => "context.opened",
@@ -98,11 +104,23 @@ impl Event {
                 DispatchEvent::StepDone { .. } => "dispatch.step_done",
                 DispatchEvent::StopRequested { .. } => "dispatch.stop_requested",
                 DispatchEvent::Ended { .. } => "dispatch.ended",
+                DispatchEvent::CloseOverdue { .. } => "dispatch.close_overdue",
                 DispatchEvent::LateReport { .. } => "dispatch.late_report",
             },
             Self::Convoy(e) => match e {
                 ConvoyEvent::Created { .. } => "convoy.created",
+                ConvoyEvent::Staged { .. } => "convoy.staged",
+                ConvoyEvent::Launched { .. } => "convoy.launched",
+                ConvoyEvent::Added { .. } => "convoy.added",
+                ConvoyEvent::Reopened { .. } => "convoy.reopened",
+                ConvoyEvent::Watched { .. } => "convoy.watched",
                 ConvoyEvent::Closed { .. } => "convoy.closed",
+            },
+            Self::Alert(e) => match e {
+                AlertEvent::Raised { .. } => "alert.raised",
+                AlertEvent::Told { .. } => "alert.told",
+                AlertEvent::Acked { .. } => "alert.acked",
+                AlertEvent::Ended { .. } => "alert.ended",
             },
         }
     }
@@ -124,6 +142,7 @@ impl Event {
             "context" => serde_json::from_str(body).map(Self::Context),
             "dispatch" => serde_json::from_str(body).map(Self::Dispatch),
             "convoy" => serde_json::from_str(body).map(Self::Convoy),
+            "alert" => serde_json::from_str(body).map(Self::Alert),
             _ => serde_json::from_str(body).map(Self::Town),
         };
         let bad = |error| UnreadableEvent::BadBody { kind: kind.to_owned(), error };
@@ -137,7 +156,7 @@ impl Event {
 }
 
 /// Every type of event there is.
-pub const KINDS: [&str; 32] = [
+pub const KINDS: [&str; 45] = [
     "town.settings_changed",
     "scheduler.paused",
     "scheduler.resumed",
@@ -170,6 +189,19 @@ pub const KINDS: [&str; 32] = [
     "dispatch.late_report",
     "convoy.created",
     "convoy.closed",
+    "source.read",
+    "bead.observed",
+    "bead.vanished",
+    "dispatch.close_overdue",
+    "convoy.staged",
+    "convoy.launched",
+    "convoy.added",
+    "convoy.reopened",
+    "convoy.watched",
+    "alert.raised",
+    "alert.told",
+    "alert.acked",
+    "alert.ended",
 ];
 
 impl From<TownEvent> for Event {
@@ -195,6 +227,11 @@ impl From<ContextEvent> for Event {
 impl From<DispatchEvent> for Event {
     fn from(event: DispatchEvent) -> Self {
         Self::Dispatch(event)
+    }
+}
+impl From<AlertEvent> for Event {
+    fn from(event: AlertEvent) -> Self {
+        Self::Alert(event)
     }
 }
 impl From<ConvoyEvent> for Event {

@@ -167,6 +167,12 @@ impl State {
         found
     }
 
+    /// How the holder's tracker names the other end of an edge.
+    pub(crate) fn name_of_edge<'a>(&'a self, holder: &BeadId, on: &'a BeadId) -> &'a str {
+        let edges = self.beads.get(holder).into_iter().flat_map(|entry| &entry.bead.dependencies);
+        edges.into_iter().find(|edge| edge.on == *on).map_or(on.as_str(), Dependency::target)
+    }
+
     /// A path from `from` to `to` along the edges that make one open bead wait for another, if there is one; a new
     /// edge `to → from` would close it to a cycle. Parents count, because blockers are inherited from them.
     pub(crate) fn waiting_path(&self, from: &BeadId, to: &BeadId) -> Option<Vec<BeadId>> {

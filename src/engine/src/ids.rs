@@ -108,6 +108,11 @@ id_type!(
     "convoy id"
 );
 id_type!(
+    /// Something a person should know, for example `al-2f`.
+    AlertId,
+    "alert id"
+);
+id_type!(
     /// The name of a project in the town.
     RigName,
     "rig name"

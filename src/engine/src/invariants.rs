@@ -34,7 +34,23 @@ impl State {
         self.check_one_request_and_one_run_per_bead()?;
         self.check_slots()?;
         self.check_graph()?;
-        self.check_queue()
+        self.check_queue()?;
+        self.check_hunger()
+    }
+
+    /// Exactly those beads are to be fed that a convoy wants and nothing but room keeps back; none of a staged one.
+    fn check_hunger(&self) -> Result<(), Violation> {
+        let derived: BTreeSet<&BeadId> = self.beads.keys().filter(|id| self.derive_hunger(id)).collect();
+        ensure(derived.iter().copied().eq(&self.hungry), || {
+            format!("hungry {:?}, derived {derived:?}", self.hungry)
+        })?;
+        for context in self.open_contexts() {
+            let convoy = context.fields.convoy.as_ref().and_then(|id| self.convoys.get(id));
+            ensure(convoy.is_none_or(|convoy| convoy.staged.is_none()), || {
+                format!("{} is scheduled by a staged convoy", context.bead())
+            })?;
+        }
+        Ok(())
     }
 
     /// No request outlives its bead: once that is closed or taken, only a live dispatch keeps it open.
@@ -72,12 +88,17 @@ impl State {
                 format!("{}: running {:?} but context open {context_open}", dispatch.id, dispatch.running_at)
             })?;
         }
-        for entry in self.beads.values() {
+        for entry in self.beads.values().chain(self.gone.values()) {
             let id = &entry.bead.id;
             ensure(entry.work.context.as_ref() == open.get(id).copied(), || {
                 format!("{id}: context differs")
             })?;
-            ensure(entry.work.verdict == self.settled.get(id).copied(), || format!("{id}: verdict differs"))?;
+            let verdict = entry.work.verdict.filter(|_| !entry.gone);
+            ensure(verdict == self.settled.get(id).copied(), || format!("{id}: verdict differs"))?;
+            let awaited = entry.work.close_by.filter(|_| !entry.gone);
+            ensure(awaited.is_none_or(|due| self.awaited_closes.contains(&(due, id.clone()))), || {
+                format!("{id}: nothing rings when its close is overdue")
+            })?;
             ensure(entry.work.live.as_ref() == live.get(id).copied(), || {
                 format!("{id}: live dispatch differs")
             })?;
@@ -152,7 +173,7 @@ impl State {
     /// Whatever a waiting context waits for in time will wake it.
     fn check_alarms(&self, context: &Context) -> Result<(), Violation> {
         let id = &context.id;
-        let waiting = self.beads.get(context.bead()).is_some_and(|e| e.work.live.is_none());
+        let waiting = self.work(context.bead()).is_some_and(|work| work.live.is_none());
         for due in [context.not_before, context.rest_until].into_iter().flatten() {
             let rings = self.timers.contains(&(due, id.clone()));
             ensure(rings || due <= self.clock || !waiting, || format!("{id}: nothing rings at {due}"))?;
@@ -176,6 +197,7 @@ impl State {
     /// After a planning pass: nothing ready waits while there is room.
     pub fn check_nothing_waits_needlessly(&self) -> Result<(), Violation> {
         let put_off = self.settings.batch_size > 0 || self.settings.spawn_delay.0 > 0;
+        ensure(self.hungry.is_empty(), || format!("convoys are not fed: {:?}", self.hungry))?;
         if self.pause.is_some() || self.host_gate.is_some() || put_off {
             return Ok(());
         }
@@ -216,6 +238,13 @@ impl State {
         same("slots", self.active == other.active)?;
         same("queue", self.queue.same_as(&other.queue))?;
         same("timers", self.timers == other.timers)?;
-        same("deadlines", self.deadlines == other.deadlines)
+        same("deadlines", self.deadlines == other.deadlines)?;
+        same("vanished beads", self.gone == other.gone)?;
+        same("sources", self.sources == other.sources)?;
+        same("alerts", self.alerts == other.alerts)?;
+        same("alert keys", self.alert_keys == other.alert_keys)?;
+        same("beads to be fed", self.hungry == other.hungry)?;
+        same("alarms", self.alarms == other.alarms)?;
+        same("awaited closes", self.awaited_closes == other.awaited_closes)
     }
 }

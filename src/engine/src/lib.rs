@@ -4,6 +4,7 @@
 //! byte; every decision (what is ready, what has room, what starts) is made here and nowhere else. It must
 //! not do I/O, read a clock, use randomness or be async: time, settings and observations come in as inputs.
 
+pub mod alert;
 pub mod bead;
 pub mod breaker;
 pub mod capacity;
@@ -14,6 +15,7 @@ pub mod convoy;
 mod decide;
 pub mod dispatch;
 pub mod event;
+mod feed;
 mod graph;
 pub mod ids;
 mod invariants;
@@ -25,8 +27,11 @@ mod retry;
 pub mod rig;
 mod scan;
 pub mod settings;
+pub mod source;
+pub mod stage;
 mod standing;
 mod state;
+mod stranded;
 pub mod time;
 pub mod town;
 mod tx;
@@ -35,12 +40,16 @@ pub use checkpoint::{CheckpointRow, UnreadableRow};
 pub use command::{Answer, Command};
 pub use decide::{Asker, Kitchen, WorkerExit};
 pub use event::{Event, Recorded, UnreadableEvent};
-pub use ids::{AccountName, BadId, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, RigName, Seq};
+pub use ids::{
+    AccountName, AlertId, BadId, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, RigName, Seq,
+};
 pub use invariants::Violation;
 pub use queue::Lane;
 pub use refusal::Refusal;
 pub use settings::Settings;
+pub use source::SourceReading;
 pub use standing::Standing;
 pub use state::State;
+pub use stranded::Stranded;
 pub use time::{BadTime, Millis, Timestamp};
 pub use tx::Tx;

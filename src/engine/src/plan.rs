@@ -181,9 +181,13 @@ impl State {
 }
 
 impl Tx<'_> {
-    /// One planning pass: does what is due, then starts everything ready, up to capacity and batch.
+    /// One planning pass: does what is due, feeds the convoys, then starts everything ready, up to capacity and batch.
     pub fn pass(&mut self, scope: Scope<'_>, batch: Option<u32>) -> Pass {
         self.tick();
+        match scope {
+            Scope::Everything => self.feed(),
+            Scope::Only(_) => {}
+        }
         let batch = batch.unwrap_or(self.state().settings.batch_size);
         let planned = self.state().count(scope, batch).spaced(self.state().next_spawn_at(), self.now());
         let mut starts: Vec<Start> = Vec::new();

@@ -53,6 +53,8 @@ pub enum ReasonCode {
     MissingDependency,
     /// Waits for a person's word.
     Gated,
+    /// Its convoy is not launched yet.
+    Staged,
     /// Its rig is parked.
     RigParked,
     /// Its rig is docked.
@@ -106,7 +108,8 @@ impl ReasonCode {
             | Self::ClaimedElsewhere
             | Self::NoRig
             | Self::NotDispatchable => true,
-            Self::RigParked
+            Self::Staged
+            | Self::RigParked
             | Self::RigDocked
             | Self::Paused
             | Self::Capacity
@@ -161,10 +164,15 @@ impl State {
 
     /// Whether an open context would start if there were room.
     pub(crate) fn could_start(&self, context: &Context) -> bool {
-        let Some(entry) = self.beads.get(context.bead()) else { return false };
+        let entry = self.beads.get(context.bead());
+        entry.is_some_and(|entry| !self.has_reason_besides_room(entry, Some(context)))
+    }
+
+    /// Whether anything but room keeps a bead from starting.
+    pub(crate) fn has_reason_besides_room(&self, entry: &BeadEntry, context: Option<&Context>) -> bool {
         let mut any = AnyBesidesRoom(false);
-        self.tell_reasons(entry, Some(context), &mut any);
-        !any.0
+        self.tell_reasons(entry, context, &mut any);
+        any.0
     }
 
     /// Goes through all reasons, cheap ones first. `None` from the inner walk means the listener has heard enough.
@@ -189,15 +197,14 @@ impl State {
             tell(C::Running, &|| Reason::new(C::Running, format!("{live} runs it")))?;
             return Some(());
         }
-        if !bead.is_slingable() {
-            let message = || format!("a bead of type {:?} is not work for a worker", bead.kind);
-            tell(C::NotDispatchable, &|| Reason::new(C::NotDispatchable, message()))?;
+        if let Some(why) = bead.not_work_because() {
+            tell(C::NotDispatchable, &|| Reason::new(C::NotDispatchable, why.clone()))?;
         }
         if self.is_town_level(&bead.id) {
             let message = "town-level beads are never dispatched";
             tell(C::NotDispatchable, &|| Reason::new(C::NotDispatchable, message))?;
         }
-        Self::walk_claim(entry, context, &mut tell)?;
+        self.walk_claim(entry, context, &mut tell)?;
         if entry.blocked {
             self.walk_blockers(entry, &mut tell)?;
         }
@@ -229,6 +236,7 @@ impl State {
 
     /// Whether a person or another tool has a claim on the bead.
     fn walk_claim(
+        &self,
         entry: &BeadEntry,
         context: Option<&Context>,
         tell: &mut impl FnMut(ReasonCode, &dyn Fn() -> Reason) -> Option<()>,
@@ -240,6 +248,9 @@ impl State {
         if let Some(owner) = claimed_elsewhere(entry) {
             let message = || format!("{owner}; --force takes it");
             tell(C::ClaimedElsewhere, &|| Reason::new(C::ClaimedElsewhere, message()))?;
+        }
+        if let Some(until) = entry.bead.defer_until.filter(|until| *until > self.clock) {
+            tell(C::Deferred, &|| Reason::new(C::Deferred, format!("put off until {until}")).until(until))?;
         }
         match &entry.bead.status {
             BeadStatus::Deferred => {
@@ -275,12 +286,13 @@ impl State {
                 tell(code, &|| {
                     let of_holder = waits.iter().filter(|w| w.0 == *holder && known(&w.1) == open);
                     let ids: Vec<BeadId> = of_holder.map(|w| w.1.clone()).collect();
+                    let names: Vec<&str> = ids.iter().map(|on| self.name_of_edge(holder, on)).collect();
                     let through =
                         if holder == id { String::new() } else { format!(" (through its parent {holder})") };
                     let message = if open {
                         format!("waits for {}{through}", list(&ids))
                     } else {
-                        format!("depends on {}, which nobody has{through}", list(&ids))
+                        format!("depends on {}, which nobody has{through}", list_names(&names))
                     };
                     Reason::new(code, message).about(ids)
                 })?;
@@ -348,7 +360,20 @@ impl State {
         use ReasonCode as C;
         let retry = || format!("ym scheduler retry {}", entry.bead.id);
         match entry.work.verdict {
-            None | Some(Verdict::Cancelled) => Some(()),
+            None if self.is_only_staged(&entry.bead.id) => tell(C::Staged, &|| {
+                let convoy = self.all_convoys_tracking(&entry.bead.id).map(|c| c.id.as_str()).next();
+                let convoy = convoy.unwrap_or_default();
+                Reason::new(C::Staged, format!("convoy {convoy} is staged; ym convoy launch {convoy}"))
+            }),
+            None | Some(Verdict::Cancelled) => match self.taken_off(entry) {
+                None => Some(()),
+                Some(how) => tell(C::Held, &|| {
+                    Reason::new(
+                        C::Held,
+                        format!("{how} by a person; ym sling {} brings it back", entry.bead.id),
+                    )
+                }),
+            },
             Some(Verdict::Done) => tell(C::AwaitingClose, &|| {
                 Reason::new(C::AwaitingClose, "its worker finished; the bead is not closed yet")
             }),
@@ -372,7 +397,9 @@ pub(crate) fn claimed_elsewhere(entry: &BeadEntry) -> Option<String> {
     let assignee = bead.assignee.as_deref().filter(|who| !is_our_actor(who));
     match (&bead.status, assignee) {
         (BeadStatus::InProgress | BeadStatus::Hooked | BeadStatus::Pinned, who) => {
-            if who.is_none() && bead.assignee.is_some() {
+            // A worker of ours that names nobody is ours as well as one that names itself.
+            let ours = bead.assignee.is_some() || entry.claimed_by_worker;
+            if who.is_none() && ours {
                 return None;
             }
             let by = who.map(|w| format!(" by {w}")).unwrap_or_default();
@@ -386,14 +413,18 @@ pub(crate) fn claimed_elsewhere(entry: &BeadEntry) -> Option<String> {
 /// The actor our workers act as; a bead claimed under it is ours.
 pub const WORKER_ACTOR_PREFIX: &str = "ym/";
 
-fn is_our_actor(who: &str) -> bool {
+pub(crate) fn is_our_actor(who: &str) -> bool {
     who.starts_with(WORKER_ACTOR_PREFIX)
 }
 
 /// Ids in a sentence, not more than ten of them.
 pub(crate) fn list(ids: &[BeadId]) -> String {
-    let shown: Vec<&str> = ids.iter().take(10).map(BeadId::as_str).collect();
-    let more = ids.len().saturating_sub(10);
+    list_names(&ids.iter().map(BeadId::as_str).collect::<Vec<_>>())
+}
+
+pub(crate) fn list_names(names: &[&str]) -> String {
+    let shown: Vec<&str> = names.iter().take(10).copied().collect();
+    let more = names.len().saturating_sub(10);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", shown.join(", "))
 }

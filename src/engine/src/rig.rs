@@ -32,6 +32,25 @@ pub struct Rig {
     /// Formula of this rig's beads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub formula: Option<crate::FormulaName>,
+    /// Where its beads come from; none when they are native.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<BeadSource>,
+}
+
+/// Where the beads of a rig come from. Only ever read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum BeadSource {
+    /// A beads workspace that keeps its JSON lines up to date.
+    Jsonl {
+        /// The file; relative to the rig's directory.
+        path: String,
+    },
+    /// A workspace without such a file: its own tool is asked.
+    Command {
+        /// Program and arguments, run in the rig's directory; it prints the beads as JSON.
+        argv: Vec<String>,
+    },
 }
 
 /// A switch of a rig that stops or releases its work.
@@ -90,7 +109,14 @@ impl State {
             }
             RigEvent::Removed { name, .. } => {
                 self.rigs.remove(name);
+                self.sources.remove(name);
+                let shown = self.beads.values().filter(|e| e.bead.source.as_ref() == Some(name));
+                for bead in shown.map(|e| e.bead.id.clone()).collect::<Vec<_>>() {
+                    self.vanish(&bead);
+                    self.remember(&bead);
+                }
                 self.touch_rig(name);
+                self.touch_town();
                 self.rebuild_queue();
             }
             RigEvent::Switched { name, switch, .. } => {

@@ -23,6 +23,9 @@ impl State {
         if entry.work.verdict != self.settled.get(id).copied() {
             return Some(format!("{id}: its verdict is not indexed"));
         }
+        if self.hungry.contains(id) != self.derive_hunger(id) {
+            return Some(format!("{id}: whether its convoy wants it started is wrong"));
+        }
         let context = entry.work.context.as_ref().and_then(|c| self.contexts.get(c))?;
         let queued = self.queue.contains(&context.id);
         (queued != self.could_start(context)).then(|| format!("{id}: queued {queued} is wrong"))
@@ -31,7 +34,7 @@ impl State {
 
 impl Tx<'_> {
     /// Looks at `count` beads after `from`, and says after which to go on; none when the last was seen. Contexts of
-    /// beads that were closed or taken are closed on the way.
+    /// beads that were closed or taken are closed on the way, and beads that dead workers left behind released.
     pub fn scan(&mut self, from: Option<&BeadId>, count: usize) -> Option<BeadId> {
         let after = from.map_or(Bound::Unbounded, Bound::Excluded);
         let slice: Vec<BeadId> = self
@@ -43,6 +46,7 @@ impl Tx<'_> {
             .collect();
         for id in &slice {
             self.close_if_stale(id);
+            self.recover_hook(id, None);
         }
         let different = slice.iter().find_map(|id| self.state().difference(self.state().bead(id)?));
         let slots = self.state().check_slots().err().filter(|_| from.is_none());

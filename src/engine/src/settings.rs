@@ -37,6 +37,14 @@ pub struct Settings {
     pub spawn_timeout: Millis,
     /// How often the safety scan runs.
     pub safety_scan: Millis,
+    /// How long a bead may be in progress without a worker we know.
+    pub stale_after: Millis,
+    /// How long a finished bead may wait for its tracker to close it.
+    pub close_grace: Millis,
+    /// How often workspaces without a live file are asked; 0 = only when poked.
+    pub sources_poll: Millis,
+    /// The command that is told each alert.
+    pub alerts_command: Option<Vec<String>>,
     /// Load per core above which nothing starts.
     pub max_load_per_core: Option<f64>,
     /// Free memory in bytes below which nothing starts.
@@ -68,6 +76,10 @@ impl Default for Settings {
             shutdown_timeout: Millis::seconds(30),
             spawn_timeout: Millis::minutes(5),
             safety_scan: Millis::seconds(30),
+            stale_after: Millis::minutes(60),
+            close_grace: Millis::minutes(5),
+            sources_poll: Millis::minutes(1),
+            alerts_command: None,
             max_load_per_core: None,
             min_free_memory: None,
             log_cap: 64 * 1024 * 1024,

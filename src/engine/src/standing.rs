@@ -17,6 +17,8 @@ use crate::state::State;
 pub enum Standing {
     /// Known, nothing asked of it.
     Open,
+    /// Part of a convoy that is not launched yet.
+    Staged,
     /// Could start: waits for room, time or resume.
     Queued,
     /// Waits for dependencies or for a person.
@@ -40,6 +42,7 @@ impl Standing {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
+            Self::Staged => "staged",
             Self::Queued => "queued",
             Self::Blocked => "blocked",
             Self::Running => "running",
@@ -67,6 +70,7 @@ impl State {
             return Some(if waits { Standing::Blocked } else { Standing::Queued });
         }
         Some(match entry.work.verdict {
+            None if self.is_only_staged(id) => Standing::Staged,
             None => Standing::Open,
             Some(Verdict::Done) => Standing::Done,
             Some(Verdict::Failed) => Standing::Failed,
@@ -79,20 +83,30 @@ impl State {
     /// Whether this bead can still come to its end without a person: it runs, will run when there is room or time,
     /// or waits only for beads of which that is true.
     pub fn can_progress(&self, id: &BeadId, dispatches_by_itself: bool) -> bool {
-        // Each bead on the way with how many of its blockers are not known to end; a cycle never gets to zero.
+        !self.that_can_progress(std::iter::once(id), dispatches_by_itself).is_empty()
+    }
+
+    /// Those of which that is true.
+    pub(crate) fn that_can_progress<'a>(
+        &self,
+        ids: impl Iterator<Item = &'a BeadId>,
+        dispatches_by_itself: bool,
+    ) -> BTreeSet<BeadId> {
+        let asked: BTreeSet<&BeadId> = ids.collect();
+        // Each bead on the way with how many of its blockers are not known to end; a cycle never gets to zero, nor does
+        // whatever waits for a bead that does not move.
         let mut waits: BTreeMap<BeadId, usize> = BTreeMap::new();
         let mut waited_by: BTreeMap<BeadId, Vec<BeadId>> = BTreeMap::new();
         let mut ends: Vec<BeadId> = Vec::new();
-        let mut pending = vec![id.clone()];
+        let mut pending: Vec<BeadId> = asked.iter().map(|id| (*id).clone()).collect();
         while let Some(next) = pending.pop() {
             if waits.contains_key(&next) {
                 continue;
             }
-            let Some(entry) = self.beads.get(&next) else { return false };
+            let Some(entry) = self.beads.get(&next) else { continue };
             let moves = entry.bead.is_closed() || entry.work.live.is_some();
-            let starts = || dispatches_by_itself && self.waits_only_for_room_time_and_beads(entry);
-            if !(moves || starts()) {
-                return false;
+            if !moves && !(dispatches_by_itself && self.waits_only_for_room_time_and_beads(entry)) {
+                continue;
             }
             let waiting = if moves { Vec::new() } else { self.waits_for(&next) };
             let blockers: BTreeSet<BeadId> = waiting.into_iter().map(|(_, on)| on).collect();
@@ -105,10 +119,8 @@ impl State {
                 pending.push(blocker);
             }
         }
+        let mut found = BTreeSet::new();
         while let Some(ended) = ends.pop() {
-            if ended == *id {
-                return true;
-            }
             for waiting in waited_by.remove(&ended).unwrap_or_default() {
                 if let Some(count) = waits.get_mut(&waiting) {
                     *count -= 1;
@@ -117,28 +129,37 @@ impl State {
                     }
                 }
             }
+            if asked.contains(&ended) {
+                found.insert(ended);
+            }
         }
-        false
+        found
     }
 
-    /// Whether a scheduled bead starts by itself once its blockers are closed.
+    /// Whether a bead that is scheduled, or will be by its convoy, starts by itself once its blockers are closed.
     fn waits_only_for_room_time_and_beads(&self, entry: &BeadEntry) -> bool {
         use ReasonCode as C;
+        if entry.work.verdict == Some(Verdict::Done) {
+            // Its tracker closes it, or its time runs out and it is tried again.
+            return true;
+        }
         let context = entry.work.context.as_ref().and_then(|id| self.contexts.get(id));
         let never_room = |c: &Context| {
             let mut limits = Limit::of(&c.fields.target_rig, c.fields.account.as_ref());
             limits.any(|limit| self.room(&limit).max == Some(0))
         };
-        if context.is_none_or(never_room) || self.pause.as_ref().is_some_and(|pause| pause.until.is_none()) {
+        let scheduled = context.map_or(self.will_be_fed(entry), |context| !never_room(context));
+        if !scheduled || self.pause.as_ref().is_some_and(|pause| pause.until.is_none()) {
             return false;
         }
         self.reasons(&entry.bead.id).iter().all(|reason| match reason.code {
             C::BlockedBy | C::Paused | C::Capacity | C::HostLoad | C::NotBefore => true,
-            C::MissingDependency
+            C::Deferred => reason.until.is_some(),
+            C::Staged
+            | C::MissingDependency
             | C::Gated
             | C::RigParked
             | C::RigDocked
-            | C::Deferred
             | C::CircuitBroken
             | C::AwaitingClose
             | C::Held

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::bead::{BeadEntry, Verdict};
+use crate::alert::Alert;
+use crate::bead::{BeadEntry, Verdict, Work};
 use crate::capacity::Limit;
 use crate::checkpoint::Entity;
 use crate::context::Context;
@@ -15,7 +16,7 @@ use crate::queue::{ClassKey, OrderKey, Queue};
 use crate::rig::Rig;
 use crate::settings::Settings;
 use crate::town::{Pause, Undoable};
-use crate::{BeadId, ContextId, ConvoyId, DispatchId, RigName, Seq, Timestamp};
+use crate::{AlertId, BeadId, ContextId, ConvoyId, DispatchId, RigName, Seq, Timestamp};
 
 /// The town as the log tells it.
 #[derive(Debug, Clone, Default)]
@@ -33,6 +34,11 @@ pub struct State {
     pub(crate) contexts: BTreeMap<ContextId, Context>,
     pub(crate) dispatches: BTreeMap<DispatchId, Dispatch>,
     pub(crate) convoys: BTreeMap<ConvoyId, Convoy>,
+    pub(crate) alerts: BTreeMap<AlertId, Alert>,
+    /// Beads that vanished from their workspace, with their history, for when they come back.
+    pub(crate) gone: BTreeMap<BeadId, BeadEntry>,
+    /// What each rig's workspace looked like when it was last read.
+    pub(crate) sources: BTreeMap<RigName, String>,
     // Indexes, derived from the records.
     pub(crate) rig_by_prefix: BTreeMap<String, RigName>,
     pub(crate) dependents: Edges,
@@ -46,6 +52,13 @@ pub struct State {
     pub(crate) live: BTreeSet<DispatchId>,
     pub(crate) active: BTreeMap<Limit, u64>,
     pub(crate) queue: Queue,
+    pub(crate) alert_keys: BTreeMap<String, AlertId>,
+    /// Beads that the next pass puts on the schedule, because a convoy wants them started.
+    pub(crate) hungry: BTreeSet<BeadId>,
+    /// When beads that were put off come back.
+    pub(crate) alarms: BTreeSet<(Timestamp, BeadId)>,
+    /// Until when finished beads are to be closed in their tracker.
+    pub(crate) awaited_closes: BTreeSet<(Timestamp, BeadId)>,
     /// When waits end: rung as soon as the clock passes, by whatever event.
     pub(crate) timers: BTreeSet<(Timestamp, ContextId)>,
     /// Deadlines of contexts that have not started; each stays until a tick expires its context.
@@ -76,6 +89,7 @@ impl State {
             Event::Context(event) => self.apply_context(event, recorded.at),
             Event::Dispatch(event) => self.apply_dispatch(event, recorded.at),
             Event::Convoy(event) => self.apply_convoy(event, recorded.at),
+            Event::Alert(event) => self.apply_alert(event),
         }
         self.ring_due_timers();
     }
@@ -102,10 +116,14 @@ impl State {
             }
         }
         self.may_cycle = self.derive_may_cycle();
-        let convoys: Vec<Convoy> = self.convoys.values().filter(|c| c.is_open()).cloned().collect();
-        for convoy in &convoys {
-            self.track(convoy);
+        for convoy in self.convoys.keys().cloned().collect::<Vec<_>>() {
+            self.track(&convoy);
         }
+        self.alert_keys = self.alerts.values().map(|alert| (alert.key.clone(), alert.id.clone())).collect();
+        let put_off = self.beads.values().filter_map(|e| Some((e.bead.defer_until?, e.bead.id.clone())));
+        self.alarms = put_off.filter(|(until, _)| *until > self.clock).collect();
+        let awaited = self.beads.values().filter_map(|e| Some((e.work.close_by?, e.bead.id.clone())));
+        self.awaited_closes = awaited.collect();
         self.settled =
             self.beads.values().filter_map(|e| Some((e.bead.id.clone(), e.work.verdict?))).collect();
         self.open_contexts = self.contexts.values().filter(|c| c.is_open()).map(|c| c.id.clone()).collect();
@@ -122,6 +140,7 @@ impl State {
         for id in self.open_contexts.clone() {
             self.refresh_context(&id);
         }
+        self.hungry = self.tracking.keys().filter(|id| self.derive_hunger(id)).cloned().collect();
     }
 
     /// Puts a context into the queue, or takes it out, according to the one readiness function.
@@ -136,7 +155,7 @@ impl State {
             }
         }
         if let Some(deadline) = context.deadline
-            && self.beads.get(context.bead()).is_none_or(|e| e.work.live.is_none())
+            && self.work(context.bead()).is_none_or(|work| work.live.is_none())
         {
             self.deadlines.insert((deadline, id.clone()));
         }
@@ -162,9 +181,10 @@ impl State {
     }
 
     pub(crate) fn refresh_bead(&mut self, id: &BeadId) {
-        if let Some(context) = self.beads.get(id).and_then(|e| e.work.context.clone()) {
+        if let Some(context) = self.work(id).and_then(|work| work.context.clone()) {
             self.refresh_context(&context);
         }
+        self.refresh_hunger(id);
     }
 
     pub(crate) fn refresh_contexts_of_rig(&mut self, name: &RigName) {
@@ -172,6 +192,7 @@ impl State {
         for id in of_rig.map(|c| c.id.clone()).collect::<Vec<_>>() {
             self.refresh_context(&id);
         }
+        self.hungry = self.tracking.keys().filter(|id| self.derive_hunger(id)).cloned().collect();
     }
 
     /// Lets contexts into the queue whose time has come.
@@ -183,24 +204,48 @@ impl State {
             self.timers.pop_first();
             self.refresh_context(&id);
         }
+        while let Some((due, id)) = self.alarms.first().cloned() {
+            if due > self.clock {
+                break;
+            }
+            self.alarms.pop_first();
+            self.refresh_bead(&id);
+        }
     }
 
     /// The one way a bead gets, or loses, a verdict.
     pub(crate) fn set_verdict(&mut self, id: &BeadId, verdict: Option<Verdict>) {
-        let Some(entry) = self.beads.get_mut(id) else { return };
-        entry.work.verdict = verdict;
-        match verdict {
+        let known = self.beads.contains_key(id);
+        let Some(work) = self.work_mut(id) else { return };
+        work.verdict = verdict;
+        let close_by = work.close_by.take();
+        if let Some(due) = close_by {
+            self.awaited_closes.remove(&(due, id.clone()));
+        }
+        match verdict.filter(|_| known) {
             Some(verdict) => self.settled.insert(id.clone(), verdict),
             None => self.settled.remove(id),
         };
+        self.refresh_hunger(id);
+    }
+
+    /// The scheduler's side of a bead, be it gone from its workspace.
+    pub(crate) fn work(&self, id: &BeadId) -> Option<&Work> {
+        self.beads.get(id).or_else(|| self.gone.get(id)).map(|entry| &entry.work)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn work_mut(&mut self, id: &BeadId) -> Option<&mut Work> {
+        let entry = self.beads.get_mut(id).or_else(|| self.gone.get_mut(id));
+        entry.map(|entry| &mut entry.work)
     }
 
     /// Notes that the event being applied named this bead.
     pub(crate) fn remember(&mut self, id: &BeadId) {
         let seq = self.seq;
-        if let Some(entry) = self.beads.get_mut(id) {
-            if entry.work.history.last() != Some(&seq) {
-                entry.work.history.push(seq);
+        if let Some(work) = self.work_mut(id) {
+            if work.history.last() != Some(&seq) {
+                work.history.push(seq);
             }
             self.dirty.insert(Entity::Bead(id.clone()));
         }
@@ -217,6 +262,9 @@ impl State {
     }
     pub(crate) fn touch_dispatch(&mut self, id: &DispatchId) {
         self.dirty.insert(Entity::Dispatch(id.clone()));
+    }
+    pub(crate) fn touch_alert(&mut self, id: &AlertId) {
+        self.dirty.insert(Entity::Alert(id.clone()));
     }
     pub(crate) fn touch_convoy(&mut self, id: &ConvoyId) {
         self.dirty.insert(Entity::Convoy(id.clone()));

@@ -3,10 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Timestamp;
 use crate::command::Command;
 use crate::settings::Settings;
 use crate::state::State;
+use crate::{RigName, Timestamp};
 
 /// How many operator commands can be taken back.
 const UNDO_DEPTH: usize = 50;
@@ -89,6 +89,14 @@ pub enum TownEvent {
         /// What differed.
         difference: String,
     },
+    /// A rig's workspace was read, and looked like this.
+    #[serde(rename = "source.read")]
+    SourceRead {
+        /// Whose workspace.
+        rig: RigName,
+        /// What tells this version of it from another.
+        stamp: String,
+    },
 }
 
 impl State {
@@ -112,8 +120,16 @@ impl State {
                 self.undo.pop();
             }
             TownEvent::Repaired { .. } => self.rebuild_indexes(),
+            TownEvent::SourceRead { rig, stamp } => {
+                self.sources.insert(rig.clone(), stamp.clone());
+            }
         }
         self.touch_town();
+    }
+
+    /// What a rig's workspace looked like when it was last read, if it ever was.
+    pub fn source_stamp(&self, rig: &RigName) -> Option<&str> {
+        self.sources.get(rig).map(String::as_str)
     }
 
     /// The settings in force.

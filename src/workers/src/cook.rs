@@ -195,10 +195,18 @@ fn not_too_long(what: &str, value: &str) -> Result<(), CookError> {
 /// The task as an agent reads it.
 fn prompt(input: &CookInput<'_>) -> String {
     let head = format!("{} ({})", input.title.trim(), input.bead);
-    let parts = [head.trim(), input.description.trim(), input.args.trim()];
+    let close = if input.workspace { close_it(input.bead) } else { String::new() };
+    let parts = [head.trim(), input.description.trim(), input.args.trim(), &close];
     let mut text = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n");
     text.push('\n');
     text
+}
+
+/// What an agent must know about a bead that only its tracker closes.
+fn close_it(bead: &str) -> String {
+    format!(
+        "When the work is done, close the bead in its tracker (br close {bead}, or bd close {bead}): only then it counts as done."
+    )
 }
 
 struct Kitchen<'a> {

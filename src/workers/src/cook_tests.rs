@@ -71,6 +71,18 @@ fn the_prompt_holds_title_description_and_args() {
 }
 
 #[test]
+fn the_prompt_of_a_workspace_bead_says_that_its_tracker_closes_it() {
+    let mut case = case();
+    case.workspace = true;
+    let cooked = case.cook("[[steps]]\nargv=['p']\nstdin='{{prompt}}'\n").expect("cooked");
+    let prompt = cooked.steps[0].stdin.as_deref().expect("a prompt");
+    assert!(
+        prompt.contains("be quick\n\nWhen the work is done") && prompt.contains("br close gt-abc"),
+        "{prompt}"
+    );
+}
+
+#[test]
 fn the_agent_becomes_several_arguments() {
     let formula = "[[steps]]\nargv=['nice', '{{agent...}}', '--', '{{bead}}']\n";
     let error = case().cook(formula).expect_err("no agent").to_string();

@@ -7,14 +7,17 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use clap::Parser;
-use yard_tests::sim::{Failure, Mutant, Told, play, play_telling};
+use yard_tests::sim::{Failure, Mutant, Play, Scenario, Told};
 
 /// Plays seeded histories of the real engine in a simulated world and checks every promise.
 #[derive(Parser)]
 struct Args {
     /// How many histories; one if only a seed is given.
-    #[arg(long)]
+    #[arg(long, visible_alias = "runs")]
     histories: Option<u64>,
+    /// Plays races by name (dual-feed, recovered-bead, duplicate-contexts) instead of whatever may happen.
+    #[arg(long, value_delimiter = ',')]
+    scenario: Vec<Scenario>,
     /// The seed of the first history; the others follow it.
     #[arg(long)]
     seed: Option<u64>,
@@ -39,22 +42,31 @@ struct Shared {
 }
 
 thread_local! {
-    static SEED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+    static PLAYED: std::cell::Cell<Play> = const { std::cell::Cell::new(Play::FIRST) };
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let histories = args.histories.unwrap_or(if args.seed.is_some() { 1 } else { 10_000 });
-    let first = args.seed.unwrap_or(0);
-    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(2, usize::from));
     // A panic in the engine is a broken promise too, and must name its seed.
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         usual(panic);
-        say(&format!("a history panicked; tell it again with: simulate --seed {}", SEED.get()));
+        say(&format!("a history panicked; {}", how_to_tell(PLAYED.get())));
     }));
+    let scenarios = args.scenario.iter().copied().map(Some);
+    let scenarios = if args.scenario.is_empty() { vec![None] } else { scenarios.collect() };
+    let kept = scenarios.into_iter().filter(|scenario| play_all(&args, *scenario)).count();
+    if kept == args.scenario.len().max(1) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Plays all histories of one kind, and says in a line how it went; whether every promise was kept.
+fn play_all(args: &Args, scenario: Option<Scenario>) -> bool {
+    let usual = if scenario.is_some() { 1_000 } else { 10_000 };
+    let histories = args.histories.unwrap_or(if args.seed.is_some() { 1 } else { usual });
+    let first = Play { seed: args.seed.unwrap_or(0), scenario, mutant: args.mutant };
+    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(2, usize::from));
     let shared = Shared {
-        next: AtomicU64::new(first),
+        next: AtomicU64::new(first.seed),
         played: AtomicU64::new(0),
         stop: AtomicBool::new(false),
         failure: Mutex::new(None),
@@ -63,7 +75,7 @@ fn main() -> ExitCode {
     let began = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..threads.min(usize::try_from(histories).unwrap_or(usize::MAX)).max(1) {
-            scope.spawn(|| work(&shared, first + histories, args.mutant));
+            scope.spawn(|| work(&shared, first, first.seed + histories));
         }
         let mut shown = Instant::now();
         while shared.played.load(Ordering::Relaxed) < histories && !shared.stop.load(Ordering::Relaxed) {
@@ -80,28 +92,30 @@ fn main() -> ExitCode {
     let [events, dispatches, restarts] = shared.sums.map(AtomicU64::into_inner);
     let failure = shared.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(failure) = &failure {
-        report(failure, args.mutant);
+        report(failure, Play { seed: failure.seed, ..first });
     } else if args.tell {
-        let told = play_telling(first, args.mutant);
+        let told = first.play_telling();
         say(&format!("{told:?}"));
     }
     let verdict = if failure.is_some() { "1 broken promise" } else { "no broken promise" };
+    let what = scenario.map_or(String::new(), |scenario| format!("{}: ", scenario.name()));
     say(&format!(
-        "simulated {played} histories in {seconds:.1} s ({:.0}/s): {events} events, {dispatches} dispatches, {restarts} restarts, {verdict}",
+        "{what}simulated {played} histories in {seconds:.1} s ({:.0}/s): {events} events, {dispatches} dispatches, {restarts} restarts, {verdict}",
         played as f64 / seconds.max(0.001)
     ));
-    if failure.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    failure.is_none()
 }
 
-fn work(shared: &Shared, end: u64, mutant: Option<Mutant>) {
+fn work(shared: &Shared, first: Play, end: u64) {
     let mut sum = Told::default();
     while !shared.stop.load(Ordering::Relaxed) {
         let seed = shared.next.fetch_add(1, Ordering::Relaxed);
         if seed >= end {
             break;
         }
-        SEED.set(seed);
-        match play(seed, mutant) {
+        let play = Play { seed, ..first };
+        PLAYED.set(play);
+        match play.play() {
             Ok(told) => {
                 sum.events += told.events;
                 sum.dispatches += told.dispatches;
@@ -119,13 +133,18 @@ fn work(shared: &Shared, end: u64, mutant: Option<Mutant>) {
     }
 }
 
-fn report(failure: &Failure, mutant: Option<Mutant>) {
-    let story = play_telling(failure.seed, mutant).err().map(|f| f.story).unwrap_or_default();
+fn report(failure: &Failure, play: Play) {
+    let story = play.play_telling().err().map(|f| f.story).unwrap_or_default();
     let from = story.len().saturating_sub(60);
     story[from..].iter().for_each(|line| say(line));
     say(&format!("seed {}: {}", failure.seed, failure.broken.0));
-    let mutant = mutant.map(|m| format!(" --mutant {}", m.name())).unwrap_or_default();
-    say(&format!("tell it again with: simulate --seed {}{mutant}", failure.seed));
+    say(&how_to_tell(play));
+}
+
+fn how_to_tell(play: Play) -> String {
+    let scenario = play.scenario.map(|s| format!(" --scenario {}", s.name())).unwrap_or_default();
+    let mutant = play.mutant.map(|m| format!(" --mutant {}", m.name())).unwrap_or_default();
+    format!("tell it again with: simulate --seed {}{scenario}{mutant}", play.seed)
 }
 
 fn say(line: &str) {

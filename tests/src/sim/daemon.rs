@@ -3,11 +3,14 @@
 
 use std::collections::BTreeSet;
 
+use yard_engine::bead::BeadEvent;
+use yard_engine::context::{Context, ContextEvent};
 use yard_engine::dispatch::{Dispatch, DispatchEvent, StopReason};
 use yard_engine::plan::Scope;
 use yard_engine::town::TownEvent;
 use yard_engine::{
-    Answer, Asker, Command, ContextId, DispatchId, Event, Kitchen, Recorded, Refusal, State, Tx,
+    AlertId, Answer, Asker, Command, ContextId, DispatchId, Event, Kitchen, Recorded, Refusal, SourceReading,
+    State, Tx,
 };
 
 use super::history::World;
@@ -91,7 +94,7 @@ impl World {
         self.disk.append(events);
         for recorded in events {
             self.tell(|| format!("  {} {}", recorded.seq, recorded.event.body()));
-            self.oracle.becomes_durable(recorded, &self.workers, &self.wanted)?;
+            self.oracle.becomes_durable(recorded, &self.workers, &self.tracker, &self.wanted)?;
         }
         Ok(())
     }
@@ -120,7 +123,7 @@ impl World {
         self.may_crash("after a launch")
     }
 
-    fn may_crash(&mut self, when: &str) -> Result<(), Halt> {
+    pub(super) fn may_crash(&mut self, when: &str) -> Result<(), Halt> {
         if self.faults && self.dice.one_in(24) {
             self.tell(|| format!("crash {when}"));
             return Err(Halt::Crash);
@@ -179,8 +182,13 @@ impl World {
         let asker = Asker { actor: "op", kitchen: &kitchen };
         let before = self.state.seq();
         let promises_early = self.mutant == Some(Mutant::AcknowledgeBeforeCommit);
+        let forces = self.mutant == Some(Mutant::RecoversByForce)
+            && matches!(command, Command::Recover { dry_run: false });
         let decided = |tx: &mut Tx<'_>| -> (Result<Answer, Refusal>, yard_engine::Seq) {
             let answer = tx.decide(&asker, command);
+            if forces {
+                start_by_force(tx);
+            }
             (answer, tx.state().seq())
         };
         if promises_early {
@@ -243,6 +251,23 @@ impl World {
         Ok(())
     }
 
+    /// A reading arrives; whether it became durable.
+    pub(super) fn hear_reading(&mut self, reading: &SourceReading, closes_again: bool) -> Result<bool, Halt> {
+        let ((), commit) = self.turn(|tx| {
+            tx.source_read(reading);
+            for bead in reading.beads.iter().filter(|bead| closes_again && bead.is_closed()) {
+                let (id, actor) = (bead.id.clone(), "beads".to_owned());
+                tx.emit(BeadEvent::Closed { id, reason: String::new(), actor, closed_at: bead.closed_at });
+            }
+        })?;
+        Ok(commit == Commit::Durable)
+    }
+
+    /// The alert command was told.
+    pub(super) fn alert_is_told(&mut self, id: &AlertId) -> Result<(), Halt> {
+        self.turn(|tx| tx.alert_told(id, None)).map(|_| ())
+    }
+
     /// A start took too long: it is called off, and its claim settled.
     pub(super) fn time_out(&mut self, id: &DispatchId) -> Result<(), Halt> {
         self.tell(|| format!("{id} takes too long to start"));
@@ -297,7 +322,13 @@ impl World {
     pub(super) fn scan(&mut self) -> Result<(), Halt> {
         let mut from = None;
         loop {
-            let (next, _) = self.turn(|tx| tx.scan(from.as_ref(), 3))?;
+            let feeds_twice = self.mutant == Some(Mutant::FeedsTwice);
+            let (next, _) = self.turn(|tx| {
+                if feeds_twice {
+                    feed_again(tx);
+                }
+                tx.scan(from.as_ref(), 3)
+            })?;
             match next {
                 Some(last) => from = Some(last),
                 None => return Ok(()),
@@ -341,6 +372,33 @@ impl World {
         }
         state
     }
+}
+
+/// What a second feeder would do that does not ask whether a bead is scheduled already.
+fn feed_again(tx: &mut Tx<'_>) {
+    let open = tx.state().open_contexts().find(|context| context.fields.convoy.is_some()).cloned();
+    if let Some(context) = open {
+        open_another(tx, context);
+    }
+}
+
+/// What a recovery would do that resets the bead of a living worker and slings it anew.
+fn start_by_force(tx: &mut Tx<'_>) {
+    let running = tx.state().live_dispatches().find(|dispatch| dispatch.running_at.is_some()).cloned();
+    let context = running.as_ref().and_then(|dispatch| tx.state().context(&dispatch.context)).cloned();
+    if let (Some(running), Some(context)) = (running, context) {
+        let context = open_another(tx, context);
+        let id = DispatchId::new(running.id.bead().clone(), running.id.attempt() + 1);
+        let again = Dispatch { id, context, running_at: None, stop: None, ..running };
+        tx.emit(DispatchEvent::Started { dispatch: Box::new(again) });
+    }
+}
+
+fn open_another(tx: &mut Tx<'_>, context: Context) -> ContextId {
+    let id = ContextId::parse(&format!("ctx-x{}", tx.state().seq())).expect("a valid id");
+    let another = Context { id: id.clone(), closed: None, ..context };
+    tx.emit(ContextEvent::Opened { context: Box::new(another), actor: "mutant".to_owned() });
+    id
 }
 
 fn effects_of(events: &[Recorded]) -> Vec<Effect> {

@@ -7,8 +7,9 @@ use super::daemon::Halt;
 use super::dice::Dice;
 use super::disk::Disk;
 use super::oracle::Oracle;
+use super::tracker::Tracker;
 use super::workers::{Arrival, Report, Workers};
-use super::{Broken, Mutant};
+use super::{Broken, Mutant, Scenario};
 
 /// Everything there is, inside the daemon and around it.
 pub(super) struct World {
@@ -18,6 +19,7 @@ pub(super) struct World {
     pub(super) now: Timestamp,
     pub(super) disk: Disk,
     pub(super) workers: Workers,
+    pub(super) tracker: Tracker,
     pub(super) oracle: Oracle,
     /// What the config file says.
     pub(super) wanted: Settings,
@@ -26,6 +28,7 @@ pub(super) struct World {
     /// Whether things still go wrong.
     pub(super) faults: bool,
     pub(super) beads: Vec<BeadId>,
+    scenario: Option<Scenario>,
     story: Option<Vec<String>>,
     restarts: u64,
 }
@@ -52,24 +55,42 @@ pub struct Failure {
     pub story: Vec<String>,
 }
 
-/// Plays the history of a seed.
-pub fn play(seed: u64, mutant: Option<Mutant>) -> Result<Told, Failure> {
-    World::new(seed, mutant, None).live(seed)
+/// Which history is played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Play {
+    /// Its dice.
+    pub seed: u64,
+    /// One of the named races, rather than anything that may happen.
+    pub scenario: Option<Scenario>,
+    /// A rule that is broken on purpose.
+    pub mutant: Option<Mutant>,
 }
 
-/// Plays it again, keeping the story.
-pub fn play_telling(seed: u64, mutant: Option<Mutant>) -> Result<Told, Failure> {
-    World::new(seed, mutant, Some(Vec::new())).live(seed)
+impl Play {
+    /// The first of all, with nothing broken.
+    pub const FIRST: Self = Self { seed: 0, scenario: None, mutant: None };
+
+    /// Plays it.
+    pub fn play(self) -> Result<Told, Failure> {
+        World::new(self, None).live(self.seed)
+    }
+
+    /// Plays it again, keeping the story.
+    pub fn play_telling(self) -> Result<Told, Failure> {
+        World::new(self, Some(Vec::new())).live(self.seed)
+    }
 }
 
 impl World {
-    fn new(seed: u64, mutant: Option<Mutant>, story: Option<Vec<String>>) -> Self {
+    fn new(play: Play, story: Option<Vec<String>>) -> Self {
         Self {
-            dice: Dice::new(seed),
-            mutant,
+            dice: Dice::new(play.seed),
+            mutant: play.mutant,
+            scenario: play.scenario,
             now: Timestamp::from_millis(1_800_000_000_000),
             disk: Disk::default(),
             workers: Workers::default(),
+            tracker: Tracker::default(),
             oracle: Oracle::default(),
             wanted: Settings::default(),
             state: State::default(),
@@ -99,10 +120,15 @@ impl World {
     }
 
     fn go_through(&mut self) -> Result<(), Broken> {
-        self.surviving(Self::set_up)?;
-        self.faults = true;
-        for _ in 0..self.dice.between(10, 40) {
-            self.surviving(Self::something_happens)?;
+        match self.scenario {
+            None => {
+                self.surviving(Self::set_up)?;
+                self.faults = true;
+                for _ in 0..self.dice.between(10, 40) {
+                    self.surviving(Self::something_happens)?;
+                }
+            }
+            Some(scenario) => self.race(scenario)?,
         }
         self.faults = false;
         self.disk.full = false;
@@ -110,14 +136,19 @@ impl World {
         self.surviving(Self::put_in_order)?;
         self.come_to_rest()?;
         self.surviving(Self::clear_up)?;
+        self.come_to_rest()?;
         self.oracle.check_balance(&self.workers)?;
+        self.check_tracker_is_known()?;
         self.oracle.check_recovered(&self.state)?;
         let written = self.dice.one_in(4);
         self.oracle.check_recovered(&self.disk.restore(written)?)
     }
 
     /// Does something; if the daemon crashes over it, starts it again until it stays up.
-    fn surviving(&mut self, what: impl FnOnce(&mut Self) -> Result<(), Halt>) -> Result<(), Broken> {
+    pub(super) fn surviving(
+        &mut self,
+        what: impl FnOnce(&mut Self) -> Result<(), Halt>,
+    ) -> Result<(), Broken> {
         let mut outcome = what(self);
         loop {
             match outcome {
@@ -139,19 +170,29 @@ impl World {
         }
         let time = self.dice.between(0, 3_000);
         self.now = self.now.after(Millis(time).duration());
+        self.tracker.begin_again();
+        if self.faults && self.dice.one_in(2) {
+            self.tracker_moves();
+        }
         let steps = self.dice.below(6);
         self.shims_go_on(steps)
     }
 
     fn something_happens(&mut self) -> Result<(), Halt> {
         match self.dice.below(100) {
-            0..34 => self.shims_go_on(1)?,
-            34..54 => self.a_report_arrives()?,
-            54..74 => self.operator_acts()?,
-            74..84 => self.time_passes()?,
-            84..89 => self.daemon_looks_around()?,
-            89 => self.scan()?,
-            90..93 => self.checkpoint(),
+            0..28 => self.shims_go_on(1)?,
+            28..44 => self.a_report_arrives()?,
+            44..62 => self.operator_acts()?,
+            62..67 => self.tracker_moves(),
+            67..70 => self.source_looks(),
+            70..74 => self.a_reading_arrives()?,
+            74..83 => self.time_passes()?,
+            83..88 => self.daemon_looks_around()?,
+            88 | 89 => self.scan()?,
+            90..92 => self.checkpoint(),
+            92 => {
+                self.tell_alerts()?;
+            }
             93..95 => self.disk.full = !self.disk.full,
             95..97 => {
                 let busy = self.dice.one_in(2);
@@ -199,6 +240,7 @@ impl World {
             Arrival::StartFailed => self.sends(Report::StartFailed(id)),
             Arrival::Runs => {
                 self.oracle.begins(&id, &self.workers)?;
+                self.agent_claims(&id);
                 self.sends(Report::Running(id));
             }
         }
@@ -209,11 +251,14 @@ impl World {
         if let Some(exit) = self.workers.finish(id, &mut self.dice) {
             self.tell(|| format!("{id} ends: {:?} {:?}", exit.code, exit.signal));
             self.oracle.dies(id);
+            if exit.code == Some(0) {
+                self.agent_closes(id.bead());
+            }
             self.sends(Report::Ended(id.clone(), exit));
         }
     }
 
-    fn shim_is_killed(&mut self, id: &DispatchId) {
+    pub(super) fn shim_is_killed(&mut self, id: &DispatchId) {
         self.tell(|| format!("the shim of {id} is killed"));
         self.workers.kill(id);
         self.oracle.dies(id);
@@ -230,7 +275,7 @@ impl World {
     }
 
     /// Any report that is under way, so that they overtake each other.
-    fn a_report_arrives(&mut self) -> Result<(), Halt> {
+    pub(super) fn a_report_arrives(&mut self) -> Result<(), Halt> {
         if self.workers.reports.is_empty() {
             return self.idle();
         }
@@ -239,7 +284,7 @@ impl World {
         self.hear(report)
     }
 
-    fn time_passes(&mut self) -> Result<(), Halt> {
+    pub(super) fn time_passes(&mut self) -> Result<(), Halt> {
         let now = self.now.as_millis();
         let jump = match self.dice.below(12) {
             0 => -(self.dice.between(0, 3_600_000) as i64),
@@ -253,7 +298,7 @@ impl World {
     }
 
     /// The daemon notices what no report told it: dead shims, lost messages, starts that take too long.
-    fn daemon_looks_around(&mut self) -> Result<(), Halt> {
+    pub(super) fn daemon_looks_around(&mut self) -> Result<(), Halt> {
         let live: Vec<Dispatch> = self.state.live_dispatches().cloned().collect();
         let Some(dispatch) = self.dice.pick(&live).cloned() else { return self.idle() };
         let on_its_way = self.workers.launched.contains(&dispatch.id);
@@ -282,6 +327,12 @@ impl World {
                 moved = true;
                 self.surviving(|world| world.hear(report))?;
             }
+            let mut elsewhere = false;
+            self.surviving(|world| {
+                elsewhere = world.tracker_comes_to_rest()? | world.tell_alerts()?;
+                Ok(())
+            })?;
+            moved |= elsewhere;
             let stuck = |world: &Self, id: &DispatchId| {
                 !world.workers.claims.get(id).is_some_and(|c| c.held) && !world.workers.launched.contains(id)
             };

@@ -1,7 +1,8 @@
 //! The yard in a box: seeded histories of the real engine with everything around it simulated.
 //!
 //! Real: every decision, every event, the fold, checkpoints, the planner, the invariant checker. Simulated: the journal
-//! (a durable prefix and commit points), the clock, the workers with their claim files, and the operator. A history
+//! (a durable prefix and commit points), the clock, the workers with their claim files, a beads workspace with its
+//! tracker, and the operator. A history
 //! first lives through faults (crashes at every persisted step, lost, late and doubled reports, dead shims, failed
 //! starts, a full disk, clock jumps), then goes on without them until everything has come to its end.
 //!
@@ -9,6 +10,7 @@
 //! decision, `State::check_nothing_waits_needlessly` after every pass, what the `oracle` knows at every start, end
 //! and recovery, and the balance of the whole history at its end. The same seed gives the same history.
 
+mod convoys;
 mod daemon;
 mod dice;
 mod disk;
@@ -16,12 +18,15 @@ mod history;
 mod mutant;
 mod operator;
 mod oracle;
+mod scenario;
 #[cfg(test)]
 mod tests;
+mod tracker;
 mod workers;
 
-pub use history::{Failure, Told, play, play_telling};
+pub use history::{Failure, Play, Told};
 pub use mutant::Mutant;
+pub use scenario::Scenario;
 
 /// A promise that did not hold, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -30,11 +30,19 @@ pub enum Mutant {
     CheckpointIncomplete,
     /// Nobody looks at the claims of dispatches that are not heard of any more.
     DeathsOverlooked,
+    /// Feeding does not look whether a bead is scheduled already.
+    FeedsTwice,
+    /// Recovery starts a bead again whose worker lives, as with `--force`.
+    RecoversByForce,
+    /// After a restart every closed bead of a workspace closes once more.
+    ClosesSeenAgain,
+    /// What a reading with trouble does not show is taken for gone.
+    DoubtBelieved,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 17] = [
         Self::NoFence,
         Self::StartBeforeCommit,
         Self::AcknowledgeBeforeCommit,
@@ -48,6 +56,10 @@ impl Mutant {
         Self::HalfWritten,
         Self::CheckpointIncomplete,
         Self::DeathsOverlooked,
+        Self::FeedsTwice,
+        Self::RecoversByForce,
+        Self::ClosesSeenAgain,
+        Self::DoubtBelieved,
     ];
 
     /// Its name on the command line.
@@ -66,6 +78,10 @@ impl Mutant {
             Self::HalfWritten => "half-written",
             Self::CheckpointIncomplete => "checkpoint-incomplete",
             Self::DeathsOverlooked => "deaths-overlooked",
+            Self::FeedsTwice => "feeds-twice",
+            Self::RecoversByForce => "recovers-by-force",
+            Self::ClosesSeenAgain => "closes-seen-again",
+            Self::DoubtBelieved => "doubt-believed",
         }
     }
 }

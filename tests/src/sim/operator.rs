@@ -1,7 +1,7 @@
 //! The simulated operator: a small town, and people who do all they may with it.
 
 use yard_engine::bead::{BeadChange, BeadStatus, DepKind, Dependency};
-use yard_engine::command::{AddItem, NewBead, SlingRequest};
+use yard_engine::command::{AddItem, NewBead, NewConvoy, SlingRequest};
 use yard_engine::rig::{Rig, RigSwitch};
 use yard_engine::settings::{AccountSettings, Fairness, RetryPolicy};
 use yard_engine::{AccountName, Answer, BeadId, Command, Millis, RigName, Standing};
@@ -30,14 +30,7 @@ fn bead_id(text: &str) -> BeadId {
 impl World {
     /// Rigs, settings and a handful of beads with edges between them.
     pub(super) fn set_up(&mut self) -> Result<(), Halt> {
-        for (name, prefix) in [("ox", "a"), ("mule", "b")] {
-            let max_polecats = self.dice.one_in(3).then_some(1);
-            let (prefix, path) = (prefix.to_owned(), ".".to_owned());
-            let (parked, docked, executor, formula) = (false, false, None, None);
-            let name = rig_name(name);
-            let rig = Rig { name, prefix, path, parked, docked, max_polecats, executor, formula };
-            self.ask(&Command::RigAdd { rig })?;
-        }
+        self.add_rigs()?;
         self.reconfigure()?;
         let count = self.dice.between(2, 7);
         for n in 0..count {
@@ -53,14 +46,30 @@ impl World {
         if self.dice.one_in(4) {
             self.import_trouble()?;
         }
+        if self.dice.one_in(2) {
+            self.add_workspace()?;
+        }
         self.sling()
+    }
+
+    pub(super) fn add_rigs(&mut self) -> Result<(), Halt> {
+        for (name, prefix) in [("ox", "a"), ("mule", "b")] {
+            let max_polecats = self.dice.one_in(3).then_some(1);
+            let (prefix, path) = (prefix.to_owned(), ".".to_owned());
+            let (parked, docked, executor, formula) = (false, false, None, None);
+            let name = rig_name(name);
+            let rig =
+                Rig { name, prefix, path, parked, docked, max_polecats, executor, formula, source: None };
+            self.ask(&Command::RigAdd { rig })?;
+        }
+        Ok(())
     }
 
     fn some_edges(&mut self) -> Vec<Dependency> {
         let mut edges = Vec::new();
         while self.dice.one_in(2) && edges.len() < 3 {
             if let (Some(on), Some(kind)) = (self.dice.pick(&self.beads).cloned(), self.dice.pick(&KINDS)) {
-                edges.push(Dependency { on, kind: kind.clone() });
+                edges.push(Dependency::new(on, kind.clone()));
             } else {
                 break;
             }
@@ -68,7 +77,7 @@ impl World {
         edges
     }
 
-    fn add_bead(&mut self, bead: NewBead) -> Result<(), Halt> {
+    pub(super) fn add_bead(&mut self, bead: NewBead) -> Result<(), Halt> {
         let id = bead.id.as_deref().map(bead_id);
         if self.ask(&Command::BeadAdd { bead: Box::new(bead) })?.is_some()
             && let Some(id) = id
@@ -79,7 +88,7 @@ impl World {
     }
 
     /// A bead exists from now on, and its programs behave somehow.
-    fn gains(&mut self, id: BeadId) {
+    pub(super) fn gains(&mut self, id: BeadId) {
         if self.beads.contains(&id) {
             return;
         }
@@ -91,6 +100,8 @@ impl World {
             start_failures: chance(self, 4),
             hopeless: self.dice.one_in(12),
             stubborn: self.dice.one_in(4),
+            forgets: chance(self, 4),
+            closes_late: self.dice.one_in(3),
         };
         self.workers.programs.insert(id.clone(), program);
         self.beads.push(id);
@@ -98,7 +109,7 @@ impl World {
 
     /// What only an import brings: cycles, and dependencies nobody has.
     fn import_trouble(&mut self) -> Result<(), Halt> {
-        let edge = |on: &str| vec![Dependency { on: bead_id(on), kind: DepKind::Blocks }];
+        let edge = |on: &str| vec![Dependency::new(bead_id(on), DepKind::Blocks)];
         let bead = |id: &str, on: &str| NewBead {
             id: Some(id.to_owned()),
             title: "imported".to_owned(),
@@ -131,12 +142,14 @@ impl World {
         self.wanted.aging = self.dice.one_in(3).then_some(Millis(1_000));
         self.wanted.retry_crash = policy(self.dice.between(2, 4) as u32);
         self.wanted.retry_unavailable = policy(self.dice.between(2, 4) as u32);
+        self.wanted.stale_after = Millis(self.dice.between(1_000, 20_000));
+        self.wanted.close_grace = Millis(self.dice.between(500, 5_000));
         let main = AccountName::parse("main").expect("a valid name");
         self.wanted.accounts.insert(main, AccountSettings { max_polecats: Some(1), cooldown: None });
         self.configure()
     }
 
-    fn some_bead(&mut self) -> BeadId {
+    pub(super) fn some_bead(&mut self) -> BeadId {
         self.dice.pick(&self.beads).cloned().unwrap_or_else(|| bead_id("a-0"))
     }
 
@@ -163,7 +176,7 @@ impl World {
     /// Somebody asks for something.
     pub(super) fn operator_acts(&mut self) -> Result<(), Halt> {
         let id = self.some_bead().to_string();
-        let command = match self.dice.below(27) {
+        let command = match self.dice.below(34) {
             0..6 => return self.sling(),
             6 => Command::Run { batch: Some(self.dice.below(3) as u32), dry_run: self.dice.one_in(4) },
             7 => {
@@ -191,8 +204,15 @@ impl World {
             25 => {
                 let beads = vec![id, self.some_bead().to_string()];
                 let title = "convoy".to_owned();
-                Command::ConvoyCreate { title, beads, owned: self.dice.one_in(4), merge: None }
+                Command::ConvoyCreate(Box::new(NewConvoy {
+                    title: Some(title),
+                    beads,
+                    owned: self.dice.one_in(4),
+                    ..NewConvoy::default()
+                }))
             }
+            26..31 => return self.convoy_work(),
+            31 | 32 => Command::Recover { dry_run: self.dice.one_in(4) },
             _ => {
                 let switch = [RigSwitch::Park, RigSwitch::Unpark, RigSwitch::Dock, RigSwitch::Undock];
                 let name = rig_name(if self.dice.one_in(2) { "ox" } else { "mule" });
@@ -231,9 +251,9 @@ impl World {
     /// With the faults over, takes back what only a person can, so that all work can come to its end.
     pub(super) fn put_in_order(&mut self) -> Result<(), Halt> {
         self.observe_host(false)?;
-        for rig in ["ox", "mule"] {
+        for rig in self.state.rigs().map(|rig| rig.name.clone()).collect::<Vec<_>>() {
             for switch in [RigSwitch::Unpark, RigSwitch::Undock] {
-                self.ask(&Command::RigSwitch { name: rig_name(rig), switch })?;
+                self.ask(&Command::RigSwitch { name: rig.clone(), switch })?;
             }
         }
         for id in self.beads.clone() {
@@ -253,6 +273,7 @@ impl World {
             self.ask(&Command::BeadUpdate { id: id.to_string(), change })?;
             self.ask(&Command::Hold { id: id.to_string(), held: false })?;
         }
+        self.put_tracker_in_order();
         self.wanted.batch_size = 0;
         self.configure()?;
         self.ask(&Command::Resume).map(|_| ())
@@ -283,7 +304,7 @@ impl World {
         let scheduled = self.state.bead(id).is_some_and(|e| e.work.context.is_some());
         let text = id.to_string();
         let command = match self.state.standing(id) {
-            Some(Standing::Open | Standing::Done) => {
+            Some(Standing::Open | Standing::Staged | Standing::Done) => {
                 let request = SlingRequest { ids: vec![text], no_convoy: true, ..SlingRequest::default() };
                 Command::Sling(Box::new(request))
             }

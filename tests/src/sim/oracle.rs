@@ -3,13 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use yard_engine::bead::{BeadStatus, DepKind};
+use yard_engine::alert::AlertEvent;
+use yard_engine::bead::{BeadEvent, BeadStatus, DepKind};
 use yard_engine::context::ContextEvent;
 use yard_engine::dispatch::{Dispatch, DispatchEvent, Outcome};
 use yard_engine::town::TownEvent;
-use yard_engine::{BeadId, ContextId, DispatchId, Event, Recorded, Seq, Settings, State, Timestamp};
+use yard_engine::{AlertId, BeadId, ContextId, DispatchId, Event, Recorded, Seq, Settings, State, Timestamp};
 
 use super::Broken;
+use super::tracker::Tracker;
 use super::workers::{Record, Workers};
 
 #[derive(Default)]
@@ -23,6 +25,8 @@ pub(super) struct Oracle {
     closings: BTreeMap<ContextId, u32>,
     begun: BTreeMap<BeadId, u32>,
     died: BTreeMap<BeadId, u32>,
+    /// The alerts that the alert command was told.
+    told: BTreeSet<AlertId>,
 }
 
 impl Oracle {
@@ -31,6 +35,7 @@ impl Oracle {
         &mut self,
         recorded: &Recorded,
         workers: &Workers,
+        tracker: &Tracker,
         wanted: &Settings,
     ) -> Result<(), Broken> {
         let (expected, seq) = (self.durable.seq().next(), recorded.seq);
@@ -51,6 +56,21 @@ impl Oracle {
             }
             Event::Dispatch(DispatchEvent::Ended { id, outcome, .. }) => {
                 self.check_end(id, outcome, workers)?;
+            }
+            Event::Bead(BeadEvent::Closed { id, .. }) => {
+                let open = self.durable.bead(id).is_some_and(|e| !e.bead.is_closed());
+                Broken::unless(open, || format!("the close of {id} was seen twice"))?;
+            }
+            Event::Bead(BeadEvent::Vanished { id }) => {
+                let lost = tracker.ever_lost(id);
+                Broken::unless(lost, || format!("{id} vanished, but its tracker always had it"))?;
+            }
+            Event::Alert(AlertEvent::Raised { alert }) => {
+                let again = self.durable.all_alerts().any(|known| known.key == alert.key);
+                Broken::unless(!again, || format!("an alert was raised twice: {}", alert.key))?;
+            }
+            Event::Alert(AlertEvent::Told { id, .. }) => {
+                Broken::unless(self.told.contains(id), || format!("{id} is said to be told, but is not"))?;
             }
             Event::Context(ContextEvent::Closed { id, .. }) => {
                 *self.closings.entry(id.clone()).or_default() += 1;
@@ -83,8 +103,11 @@ impl Oracle {
         if entry.bead.is_closed() || self.waits(id.bead()) {
             return no("although its bead is closed or blocked");
         }
-        let put_off = matches!(entry.bead.status, BeadStatus::Deferred | BeadStatus::Blocked);
-        let taken = entry.bead.status == BeadStatus::InProgress || entry.bead.assignee.is_some();
+        let put_off = matches!(entry.bead.status, BeadStatus::Deferred | BeadStatus::Blocked)
+            || entry.bead.defer_until.is_some_and(|until| until > at);
+        let ours = entry.bead.assignee.as_ref().is_some_and(|who| who.starts_with("ym/"));
+        let claimed = matches!(entry.bead.status, BeadStatus::InProgress | BeadStatus::Hooked);
+        let taken = !ours && (claimed || entry.bead.assignee.is_some());
         if (put_off || taken) && !context.forced {
             return no("although a person has the bead");
         }
@@ -181,6 +204,11 @@ impl Oracle {
         *self.died.entry(id.bead().clone()).or_default() += 1;
     }
 
+    /// The alert command is told.
+    pub(super) fn is_told(&mut self, id: &AlertId) {
+        self.told.insert(id.clone());
+    }
+
     /// Somebody was told that everything up to here has happened.
     pub(super) fn acknowledges(&mut self, seq: Seq) {
         self.acknowledged = self.acknowledged.max(seq);
@@ -195,12 +223,26 @@ impl Oracle {
         Ok(state.check_same_as(&self.durable)?)
     }
 
-    /// At the end of a history: every context closed once, every dispatch ended, nothing runs.
+    /// At the end of a history: every context closed once, every dispatch ended, every bead ran as often as its
+    /// attempts say, every alert was told, nothing runs.
     pub(super) fn check_balance(&self, workers: &Workers) -> Result<(), Broken> {
         for context in self.durable.contexts() {
             let closings = self.closings.get(&context.id).copied().unwrap_or(0);
             Broken::unless(closings == 1, || format!("{} closed {closings} times", context.id))?;
         }
+        for entry in self.durable.beads() {
+            let id = &entry.bead.id;
+            let (all, attempts) = (self.durable.dispatches_of(id), entry.work.attempts);
+            let (all, ran) =
+                all.fold((0, 0), |(all, ran), d| (all + 1, ran + u32::from(d.running_at.is_some())));
+            Broken::unless(all == attempts, || {
+                format!("{id} has {attempts} attempts, but {all} dispatches")
+            })?;
+            let begun = self.begun.get(id).copied().unwrap_or(0);
+            Broken::unless(begun == ran, || format!("{id} ran {begun} times, but the log says {ran}"))?;
+        }
+        let untold = self.durable.untold_alerts().count();
+        Broken::unless(untold == 0, || format!("{untold} alerts were never told"))?;
         let live: Vec<&DispatchId> = self.durable.live_dispatches().map(|d| &d.id).collect();
         Broken::unless(live.is_empty(), || format!("{live:?} never ended"))?;
         let running = workers.running();

@@ -1,6 +1,14 @@
 //! The simulation itself: it keeps its promises, tells the same story twice, and notices every mutant.
 
-use super::{Mutant, play, play_telling};
+use super::{Failure, Mutant, Play, Scenario, Told};
+
+fn play(seed: u64, mutant: Option<Mutant>) -> Result<Told, Failure> {
+    Play { seed, mutant, scenario: None }.play()
+}
+
+fn play_telling(seed: u64, mutant: Option<Mutant>) -> Result<Told, Failure> {
+    Play { seed, mutant, scenario: None }.play_telling()
+}
 
 #[test]
 fn histories_keep_every_promise() {
@@ -35,4 +43,28 @@ fn mutants_are_known_by_name() {
         assert_eq!(mutant.name().parse(), Ok(mutant));
     }
     assert!("honest".parse::<Mutant>().is_err());
+}
+
+#[test]
+fn no_race_of_the_seed_dispatches_twice_in_a_thousand_runs() {
+    for scenario in Scenario::ALL {
+        for seed in 0..1_000 {
+            if let Err(failure) = (Play { seed, scenario: Some(scenario), mutant: None }).play() {
+                let (name, broken) = (scenario.name(), failure.broken.0);
+                panic!("{name}: {broken}; tell it again with: simulate --scenario {name} --seed {seed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_race_notices_a_second_feeder_and_a_recovery_by_force() {
+    for scenario in Scenario::ALL {
+        for mutant in [Mutant::FeedsTwice, Mutant::RecoversByForce] {
+            let play = |seed: &u64| {
+                Play { seed: *seed, scenario: Some(scenario), mutant: Some(mutant) }.play().is_err()
+            };
+            assert!((0..1_000).any(|seed| play(&seed)), "{} in {}", mutant.name(), scenario.name());
+        }
+    }
 }

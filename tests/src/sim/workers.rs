@@ -52,6 +52,10 @@ pub(super) struct Program {
     pub(super) hopeless: bool,
     /// It ends well even when it is told to stop.
     pub(super) stubborn: bool,
+    /// So many times it ends well and leaves its bead open in the tracker.
+    pub(super) forgets: u32,
+    /// It closes its bead in the tracker only after it has ended.
+    pub(super) closes_late: bool,
 }
 
 /// A report on its way to the daemon.

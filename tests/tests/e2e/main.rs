@@ -1,12 +1,15 @@
 //! End to end: the real `ym`, real processes, real files.
 
 mod concurrency;
+mod convoys;
 mod crashes;
 mod daemon;
 mod disk_full;
 mod hostile;
+mod like;
 mod operator;
 mod seed1;
 mod sling;
 mod spawn_delay;
 mod workers;
+mod workspaces;

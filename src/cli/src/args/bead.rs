@@ -29,26 +29,28 @@ pub(crate) enum BeadCmd {
         all: bool,
     },
     /// List beads that would start
-    #[command(after_long_help = "Example:\n  ym bead ready")]
+    #[command(
+        after_long_help = "Examples:\n  ym bead ready\n  ym bead ready --like br --json     # what br ready --limit 0 would say"
+    )]
     Ready {
         /// Only of this rig
         #[arg(long)]
         rig: Option<String>,
-        /// Answer as this tool would
+        /// Answer as this tool would; what ym starts follows its own rules
         #[arg(long)]
         like: Option<Like>,
     },
     /// List beads that wait for others or for a person
-    #[command(after_long_help = "Example:\n  ym bead blocked")]
+    #[command(after_long_help = "Examples:\n  ym bead blocked\n  ym bead blocked --like br")]
     Blocked {
         /// Only of this rig
         #[arg(long)]
         rig: Option<String>,
-        /// Answer as this tool would
+        /// Answer as this tool would; what ym starts follows its own rules
         #[arg(long)]
         like: Option<Like>,
     },
-    /// Close beads
+    /// Close native beads
     #[command(after_long_help = "Example:\n  ym bead close gt-abc --reason \"done by hand\"")]
     Close {
         /// Which ones
@@ -88,6 +90,16 @@ pub(crate) enum Like {
     Br,
     /// beads
     Bd,
+}
+
+impl Like {
+    /// The name of the tool.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Br => "br",
+            Self::Bd => "bd",
+        }
+    }
 }
 
 /// `ym bead add`

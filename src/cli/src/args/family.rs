@@ -1,11 +1,10 @@
-//! The families `config`, `rig`, `scheduler`, `convoy` and `journal`.
+//! The families `config`, `rig`, `scheduler` and `journal`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::MergeWord;
 use crate::words;
 
 /// `ym config …`
@@ -49,7 +48,12 @@ pub(crate) enum ConfigCmd {
 #[derive(Debug, Subcommand)]
 pub(crate) enum RigCmd {
     /// Register a project
-    #[command(after_long_help = "Example:\n  ym rig add api --prefix api --path ~/src/api --max-polecats 2")]
+    ///
+    /// A directory with a beads workspace (.beads) becomes a rig that reads its beads from there: ym follows it as it
+    /// changes and never writes to it.
+    #[command(
+        after_long_help = "Examples:\n  ym rig add api --prefix api --path ~/src/api --max-polecats 2\n  ym rig add shop --path ~/src/shop      # reads ~/src/shop/.beads"
+    )]
     Add(RigAdd),
     /// List the projects
     #[command(after_long_help = "Example:\n  ym rig list --json")]
@@ -91,15 +95,18 @@ pub(crate) enum RigCmd {
 pub(crate) struct RigAdd {
     /// Its name
     pub(crate) name: String,
-    /// The prefix of its beads, without the hyphen
+    /// The prefix of its beads, without the hyphen [default: that of its beads workspace]
     #[arg(long, short)]
-    pub(crate) prefix: String,
+    pub(crate) prefix: Option<String>,
     /// Where its workers run [default: NAME in the town if there, else the town]
     #[arg(long, value_name = "DIR")]
     pub(crate) path: Option<PathBuf>,
-    /// The beads workspace it reads
+    /// The JSON lines its beads are read from [default: those of .beads in its directory]
     #[arg(long, value_name = "FILE")]
     pub(crate) beads: Option<PathBuf>,
+    /// Leave a beads workspace alone; its beads are native
+    #[arg(long, conflicts_with = "beads")]
+    pub(crate) no_beads: bool,
     /// At most so many live workers; -1 and 0: no limit
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) max_polecats: Option<i64>,
@@ -158,50 +165,18 @@ pub(crate) enum SchedulerCmd {
         /// Which bead
         bead: String,
     },
-    /// Run the safety scan now
-    #[command(after_long_help = "Example:\n  ym scheduler recover")]
+    /// Run the safety scan now: find what was left behind, and release it
+    ///
+    /// Looks for dead workers, beads in progress that nobody is on (recovery.stale_after), contexts whose bead was closed or
+    /// taken, ready beads that were missed, and stuck convoys. What it releases becomes ready like everything else; beads
+    /// of a workspace are only reported.
+    #[command(
+        after_long_help = "Examples:\n  ym scheduler recover --dry-run\n  ym scheduler recover\n\nA daemon runs this scan by itself (scheduler.safety_scan)."
+    )]
     Recover {
         /// Only say what would be done
         #[arg(long)]
         dry_run: bool,
-    },
-}
-
-/// `ym convoy …`
-#[derive(Debug, Subcommand)]
-pub(crate) enum ConvoyCmd {
-    /// Make a convoy of beads
-    #[command(after_long_help = "Example:\n  ym convoy create \"Login\" gt-abc gt-def --owned")]
-    Create {
-        /// What it is about
-        name: String,
-        /// Beads
-        beads: Vec<String>,
-        /// All open children of this epic
-        #[arg(long, value_name = "EPIC", hide = true)]
-        from_epic: Option<String>,
-        /// The caller looks after it
-        #[arg(long)]
-        owned: bool,
-        /// Merge strategy of its beads
-        #[arg(long)]
-        merge: Option<MergeWord>,
-        /// Base branch of its beads
-        #[arg(long, hide = true)]
-        base_branch: Option<String>,
-    },
-    /// List the convoys
-    #[command(after_long_help = "Example:\n  ym convoy list --all")]
-    List {
-        /// Closed ones too
-        #[arg(long)]
-        all: bool,
-    },
-    /// Show a convoy and its beads
-    #[command(after_long_help = "Example:\n  ym convoy status hq-cv-abc12")]
-    Status {
-        /// Which; a unique prefix will do [default: all open ones, as a list]
-        id: Option<String>,
     },
 }
 

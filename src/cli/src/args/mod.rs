@@ -1,6 +1,7 @@
 //! The words of the command line. One definition yields parsing, help, man page and completions.
 
 mod bead;
+mod convoy;
 mod family;
 mod sling;
 
@@ -9,8 +10,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use bead::{BeadAdd, BeadCmd, BeadUpdate, DepCmd};
-pub(crate) use family::{ConfigCmd, ConvoyCmd, JournalCmd, RigAdd, RigCmd, SchedulerCmd};
+pub(crate) use bead::{BeadAdd, BeadCmd, BeadUpdate, DepCmd, Like};
+pub(crate) use convoy::{ConvoyCmd, ConvoyCreate};
+pub(crate) use family::{ConfigCmd, JournalCmd, RigAdd, RigCmd, SchedulerCmd};
 pub(crate) use sling::{AddArgs, MergeWord, SlingArgs};
 
 use crate::words::{self, Since};
@@ -66,11 +68,13 @@ pub(crate) enum ColorChoice {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Cmd {
     /// Make a town; its directory becomes the first rig
+    ///
+    /// If the directory has a beads workspace (.beads), the rig reads its beads from there.
     #[command(after_long_help = "Example:\n  ym init ~/work/shop --prefix shop")]
     Init {
         /// Where [default: the working directory]
         dir: Option<PathBuf>,
-        /// Bead prefix of the first rig [default: from its name]
+        /// Bead prefix of the first rig [default: from its beads, else from its name]
         #[arg(long, short)]
         prefix: Option<String>,
     },
@@ -130,8 +134,11 @@ pub(crate) enum Cmd {
     /// Look at the queue, run a pass, pause and resume
     #[command(subcommand, after_long_help = "Example:\n  ym scheduler run --dry-run")]
     Scheduler(SchedulerCmd),
-    /// Track sets of beads
-    #[command(subcommand, after_long_help = "Example:\n  ym convoy create \"Login\" gt-abc gt-def")]
+    /// Plan, launch and follow sets of beads
+    #[command(
+        subcommand,
+        after_long_help = "Examples:\n  ym convoy stage shop-e1 && ym convoy launch shop-e1\n  ym convoy create \"Login\" gt-abc gt-def\n\nym help convoys is the short manual."
+    )]
     Convoy(ConvoyCmd),
     /// Say why a bead is not running, and how it came to where it is
     #[command(after_long_help = "Example:\n  ym why gt-abc")]
@@ -156,6 +163,18 @@ pub(crate) enum Cmd {
         /// Only the last so many lines
         #[arg(short = 'n', long, value_name = "N")]
         lines: Option<usize>,
+    },
+    /// Show what a person should know
+    #[command(
+        after_long_help = "Examples:\n  ym alerts\n  ym alerts --ack al-2f\n\nalerts.command is told each alert once, as JSON on its standard input."
+    )]
+    Alerts {
+        /// Also those somebody has seen
+        #[arg(long, short)]
+        all: bool,
+        /// You have seen this one
+        #[arg(long, value_name = "ID", conflicts_with = "all")]
+        ack: Option<String>,
     },
     /// Print the log of everything that happened
     #[command(
@@ -223,10 +242,12 @@ pub(crate) enum Cmd {
         #[arg(long)]
         leave_running: bool,
     },
-    /// Have the daemon read config and sources again, and plan
-    #[command(after_long_help = "Example:\n  ym poke")]
+    /// Have config and beads workspaces read again, now
+    #[command(
+        after_long_help = "Examples:\n  ym poke\n  ym poke shop        # after a change in a workspace that ym cannot watch"
+    )]
     Poke {
-        /// Only this rig
+        /// Only the workspace of this rig
         rig: Option<String>,
     },
     /// Check the health of the town
@@ -256,7 +277,7 @@ pub(crate) enum Cmd {
     /// Explain a command or a topic
     #[command(after_long_help = "Example:\n  ym help quickstart")]
     Help {
-        /// A command, or one of quickstart, concepts, config, formulas, json, exit-codes
+        /// A command, or one of quickstart, concepts, convoys, config, formulas, json, exit-codes
         topic: Vec<String>,
     },
 }

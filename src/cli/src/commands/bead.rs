@@ -8,7 +8,7 @@ use yard_engine::{BeadId, Command, Refusal};
 
 use super::rig::rig_name;
 use super::{Done, change, import, say, show};
-use crate::args::{BeadAdd, BeadCmd, BeadUpdate, DepCmd};
+use crate::args::{BeadAdd, BeadCmd, BeadUpdate, DepCmd, Like};
 use crate::errors::Report;
 use crate::render;
 use crate::session::Session;
@@ -18,14 +18,11 @@ pub(super) fn run(session: &mut Session, command: BeadCmd) -> Done {
         BeadCmd::Add(args) => add(session, *args),
         BeadCmd::Show { id } => show::show(session, id),
         BeadCmd::List { rig, all } => list(session, BeadFilter { all, rig, ..BeadFilter::default() }),
-        BeadCmd::Ready { like: Some(_), .. } | BeadCmd::Blocked { like: Some(_), .. } => {
-            Err(Report::later("--like does not work yet").hint("leave it out for ym's own answer"))
+        BeadCmd::Ready { rig, like } => {
+            list(session, BeadFilter { ready: true, rig, like: word(like), ..BeadFilter::default() })
         }
-        BeadCmd::Ready { rig, like: None } => {
-            list(session, BeadFilter { ready: true, rig, ..BeadFilter::default() })
-        }
-        BeadCmd::Blocked { rig, like: None } => {
-            list(session, BeadFilter { blocked: true, rig, ..BeadFilter::default() })
+        BeadCmd::Blocked { rig, like } => {
+            list(session, BeadFilter { blocked: true, rig, like: word(like), ..BeadFilter::default() })
         }
         BeadCmd::Close { ids, reason } => change(session, Command::BeadClose { ids, reason }),
         BeadCmd::Reopen { id } => change(session, Command::BeadReopen { id }),
@@ -38,9 +35,13 @@ pub(super) fn run(session: &mut Session, command: BeadCmd) -> Done {
     }
 }
 
+fn word(like: Option<Like>) -> Option<String> {
+    like.map(|like| like.as_str().to_owned())
+}
+
 fn add(session: &mut Session, args: BeadAdd) -> Done {
     let edge = |text: &String, kind: DepKind| -> Result<Dependency, Report> {
-        Ok(Dependency { on: BeadId::parse(text).map_err(Refusal::from)?, kind })
+        Ok(Dependency::new(BeadId::parse(text).map_err(Refusal::from)?, kind))
     };
     let mut dependencies = Vec::new();
     for id in &args.needs {

@@ -1,40 +1,84 @@
 //! `ym convoy …`
 
+use serde_json::json;
 use yard_client::Ask;
-use yard_client::views::{ConvoyList, ConvoyView};
+use yard_client::views::{ConvoyList, ConvoyView, LaunchView, StageView, StrandedList};
 use yard_engine::Command;
+use yard_engine::command::NewConvoy;
 
-use super::{Done, say};
-use crate::args::ConvoyCmd;
-use crate::errors::Report;
+use super::{Done, change, say};
+use crate::args::{ConvoyCmd, ConvoyCreate};
+use crate::errors::{FAILED, Report};
 use crate::render;
-use crate::session::Session;
+use crate::session::{Session, actor};
 
 pub(super) fn run(session: &mut Session, command: ConvoyCmd) -> Done {
     match command {
-        ConvoyCmd::Create { name, beads, from_epic, owned, merge, base_branch } => {
-            if from_epic.is_some() || base_branch.is_some() {
-                return Err(Report::later("--from-epic and --base-branch do not work on convoys yet")
-                    .hint("name the beads, or ym sling the epic"));
-            }
-            let merge = merge.map(Into::into);
-            let said = format!("of {}", crate::words::count(beads.len(), "bead"));
-            let document = session.command(Command::ConvoyCreate { title: name, beads, owned, merge })?;
-            say(session, &document, |outcome| format!("Convoy {} {said}", outcome.ids.join(", ")))
-        }
-        ConvoyCmd::List { all } => list(session, all),
+        ConvoyCmd::Stage { targets, title, launch } => stage(session, targets, title, launch),
+        ConvoyCmd::Launch { targets, force } => launch(session, targets, force),
+        ConvoyCmd::Create(args) => create(session, *args),
+        ConvoyCmd::Add { convoy, beads } => change(session, Command::ConvoyAdd { id: convoy, beads }),
+        ConvoyCmd::List { all, tree: false } => list(session, all),
+        ConvoyCmd::List { all, tree: true } => trees(session, all),
         ConvoyCmd::Status { id: None } => list(session, false),
-        ConvoyCmd::Status { id: Some(id) } => {
-            let document = session.ask(Ask::ConvoyStatus { id })?;
-            if session.out.json() {
-                session.out.document(&document)?;
-            } else {
-                let view: ConvoyView = serde_json::from_str(document.get())?;
-                render::convoy(&mut session.out, &view)?;
-            }
-            Ok(0)
-        }
+        ConvoyCmd::Status { id: Some(id) } => status(session, id),
+        ConvoyCmd::Check { id, dry_run } => change(session, Command::ConvoyCheck { id, dry_run }),
+        ConvoyCmd::Stranded => stranded(session),
+        ConvoyCmd::Close { id, reason, force } => change(session, Command::ConvoyClose { id, reason, force }),
+        ConvoyCmd::Land { id, force, dry_run } => change(session, Command::ConvoyLand { id, force, dry_run }),
+        ConvoyCmd::Watch { id, addr } => watch(session, id, addr, true),
+        ConvoyCmd::Unwatch { id, addr } => watch(session, id, addr, false),
     }
+}
+
+fn stage(session: &mut Session, targets: Vec<String>, title: Option<String>, launch: bool) -> Done {
+    let document = session.command(Command::ConvoyStage { targets, title, launch })?;
+    let view: StageView = serde_json::from_str(document.get())?;
+    if session.out.json() {
+        session.out.document(&document)?;
+    } else {
+        render::staged(&mut session.out, &view)?;
+    }
+    let Some(id) = &view.convoy_id else { return Ok(FAILED) };
+    if launch && !view.launched {
+        session.out.notice(&format!(
+            "not launched because of its warnings; ym convoy launch {id} --force launches it in spite of them"
+        ));
+        return Ok(FAILED);
+    }
+    Ok(0)
+}
+
+fn launch(session: &mut Session, targets: Vec<String>, force: bool) -> Done {
+    let document = session.command(Command::ConvoyLaunch { targets, force })?;
+    if session.out.json() {
+        session.out.document(&document)?;
+    } else {
+        let view: LaunchView = serde_json::from_str(document.get())?;
+        render::launched(&mut session.out, &view)?;
+    }
+    Ok(0)
+}
+
+fn create(session: &mut Session, args: ConvoyCreate) -> Done {
+    let convoy = NewConvoy {
+        title: args.name,
+        beads: args.beads,
+        from_epic: args.from_epic,
+        owned: args.owned,
+        merge: args.merge.map(Into::into),
+        base_branch: args.base_branch,
+    };
+    let document = session.command(Command::ConvoyCreate(Box::new(convoy)))?;
+    say(session, &document, |outcome| {
+        let id = outcome.ids.join(", ");
+        format!("Convoy {id} made; ym convoy status {id} shows it")
+    })
+}
+
+fn watch(session: &mut Session, id: String, addr: Option<String>, wants: bool) -> Done {
+    let watcher = addr.unwrap_or_else(actor);
+    change(session, Command::ConvoyWatch { id, watcher, wants })
 }
 
 fn list(session: &mut Session, all: bool) -> Done {
@@ -44,6 +88,60 @@ fn list(session: &mut Session, all: bool) -> Done {
     } else {
         let view: ConvoyList = serde_json::from_str(document.get())?;
         render::convoys(&mut session.out, &view.convoys)?;
+    }
+    Ok(0)
+}
+
+/// The list with each convoy whole.
+fn trees(session: &mut Session, all: bool) -> Done {
+    let list: ConvoyList = session.ask_for(Ask::ConvoyList { all })?;
+    if session.out.quiet() {
+        return render::convoys(&mut session.out, &list.convoys).map(|()| 0).map_err(Into::into);
+    }
+    let mut convoys: Vec<ConvoyView> = Vec::new();
+    for convoy in &list.convoys {
+        convoys.push(session.ask_for(Ask::ConvoyStatus { id: convoy.id.to_string() })?);
+    }
+    if session.out.json() {
+        session.out.line(json!({"convoys": convoys}))?;
+    } else {
+        render::convoy_trees(&mut session.out, &convoys)?;
+    }
+    Ok(0)
+}
+
+fn status(session: &mut Session, id: String) -> Done {
+    let id = match id.parse::<usize>() {
+        Ok(number) => nth(session, number)?,
+        Err(_) => id,
+    };
+    let document = session.ask(Ask::ConvoyStatus { id })?;
+    if session.out.json() {
+        session.out.document(&document)?;
+    } else {
+        let view: ConvoyView = serde_json::from_str(document.get())?;
+        render::convoy(&mut session.out, &view)?;
+    }
+    Ok(0)
+}
+
+/// The convoy that stands at this place in the list, from 1.
+fn nth(session: &mut Session, number: usize) -> Result<String, Report> {
+    let list: ConvoyList = session.ask_for(Ask::ConvoyList { all: false })?;
+    let found = number.checked_sub(1).and_then(|place| list.convoys.get(place));
+    found.map(|convoy| convoy.id.to_string()).ok_or_else(|| {
+        let message = format!("there is no convoy number {number}: the list has {}", list.convoys.len());
+        Report::new("unknown-convoy", message).hint("ym convoy list")
+    })
+}
+
+fn stranded(session: &mut Session) -> Done {
+    let document = session.ask(Ask::ConvoyStranded)?;
+    if session.out.json() {
+        session.out.document(&document)?;
+    } else {
+        let view: StrandedList = serde_json::from_str(document.get())?;
+        render::stranded(&mut session.out, &view.convoys)?;
     }
     Ok(0)
 }

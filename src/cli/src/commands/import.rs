@@ -1,12 +1,11 @@
 //! `ym bead import`: beads of another tracker, from its JSON lines. Unknown keys are ignored, unknown record types
 //! left out; a line that cannot be a bead is named, and then nothing is imported.
 
-use serde::Deserialize;
-use serde_json::Value;
 use yard_client::Safe;
-use yard_engine::bead::{BeadStatus, DepKind, Dependency};
+use yard_engine::Command;
+use yard_engine::bead::Dependency;
 use yard_engine::command::NewBead;
-use yard_engine::{BeadId, Command, Timestamp};
+use yard_sources::Record;
 
 use super::{Done, input_name, read_input, say};
 use crate::errors::Report;
@@ -16,36 +15,13 @@ use crate::words::count;
 /// Bad lines named at most.
 const NAMED: usize = 5;
 
-/// A record as other trackers write it.
-#[derive(Debug, Deserialize)]
-struct Record {
-    id: String,
-    title: String,
-    description: Option<String>,
-    status: Option<String>,
-    priority: Option<i64>,
-    issue_type: Option<String>,
-    created_at: Option<Timestamp>,
-    close_reason: Option<String>,
-    assignee: Option<String>,
-    labels: Option<Vec<String>>,
-    dependencies: Option<Vec<Edge>>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Edge {
-    depends_on_id: String,
-    #[serde(rename = "type")]
-    kind: Option<String>,
-}
-
 /// What a file holds.
 #[derive(Debug, Default, PartialEq)]
 struct Contents {
     beads: Vec<NewBead>,
     /// Records that are something else.
     others: usize,
-    /// Dependencies on things outside, whose names had to be changed.
+    /// Dependencies whose names had to be changed to fit.
     renamed: usize,
 }
 
@@ -83,53 +59,16 @@ fn read(file: &str, text: &str) -> Result<Contents, Report> {
 
 impl Contents {
     fn take(&mut self, line: &str) -> Result<(), String> {
-        let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
-        if value.get("_type").and_then(Value::as_str).is_some_and(|kind| kind != "issue") {
+        let Some(record) = Record::parse(line.as_bytes())? else {
             self.others += 1;
             return Ok(());
-        }
-        let record: Record = serde_json::from_value(value).map_err(|error| error.to_string())?;
-        BeadId::parse(&record.id).map_err(|error| error.to_string())?;
-        let priority = match record.priority {
-            None => None,
-            Some(p @ 0..=4) => Some(p as u8),
-            Some(other) => return Err(format!("priority {other} is not known: use 0 to 4")),
         };
-        let mut dependencies = Vec::new();
-        for edge in record.dependencies.unwrap_or_default() {
-            let kind = DepKind::from(edge.kind.unwrap_or_default());
-            let on = match BeadId::parse(&edge.depends_on_id) {
-                Ok(on) => on,
-                Err(error) => {
-                    self.renamed += 1;
-                    BeadId::parse(&plain(&edge.depends_on_id)).map_err(|_| error.to_string())?
-                }
-            };
-            dependencies.push(Dependency { on, kind });
-        }
-        self.beads.push(NewBead {
-            id: Some(record.id),
-            rig: None,
-            title: record.title,
-            description: record.description,
-            kind: record.issue_type.unwrap_or_default(),
-            status: BeadStatus::from(record.status.unwrap_or_default()),
-            priority,
-            assignee: record.assignee,
-            labels: record.labels.unwrap_or_default(),
-            dependencies,
-            argv: None,
-            created_at: record.created_at,
-            close_reason: record.close_reason,
-        });
+        let bead = record.into_new_bead()?;
+        let renamed = |edge: &&Dependency| edge.written.is_some() && !edge.is_external();
+        self.renamed += bead.dependencies.iter().filter(renamed).count();
+        self.beads.push(bead);
         Ok(())
     }
-}
-
-/// A name from outside in our grammar, so that the dependency still blocks and is named as missing.
-fn plain(id: &str) -> String {
-    let fits = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_') { c } else { '-' };
-    id.chars().map(fits).take(128).collect()
 }
 
 #[cfg(test)]
@@ -143,12 +82,13 @@ mod tests {
             "\n\n",
             r#"{"_type":"memory","key":"k"}"#,
             "\n",
-            r#"{"id":"a-2","title":"U","dependencies":[{"issue_id":"a-2","depends_on_id":"external:p:c","type":"blocks","metadata":"{}"}]}"#,
+            r#"{"id":"a-2","title":"U","dependencies":[{"issue_id":"a-2","depends_on_id":"external:p:c","type":"blocks","metadata":"{}"},{"depends_on_id":"odd name","type":"blocks"}]}"#,
         );
         let contents = read("f", text).expect("readable");
         assert_eq!((contents.beads.len(), contents.others, contents.renamed), (2, 1, 1));
         assert_eq!(contents.beads[0].priority, Some(1));
-        assert_eq!(contents.beads[1].dependencies[0].on.as_str(), "external-p-c");
+        let needs: Vec<&str> = contents.beads[1].dependencies.iter().map(|edge| edge.on.as_str()).collect();
+        assert_eq!(needs, ["c", "odd-name"]);
     }
 
     #[test]

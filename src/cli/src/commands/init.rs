@@ -11,6 +11,7 @@ use yard_engine::rig::{Rig, TOWN_PREFIX};
 use yard_engine::{BeadId, Command, RigName};
 use yard_journal::{Lease, LeaseError, Role};
 
+use super::workspace::{Beads, in_words};
 use super::{Done, journal};
 use crate::errors::Report;
 use crate::session::Session;
@@ -26,25 +27,48 @@ pub(super) fn init(session: &mut Session, dir: Option<PathBuf>, prefix: Option<S
     let place = shown(&dir);
     let half_made = look(&place)?;
     let name = rig_name(&place);
+    let Beads { source, prefix: shown_prefix } = Beads::of_directory(&place);
     let prefix = match prefix {
         Some(prefix) => checked_prefix(prefix)?,
-        None => derived_prefix(name.as_str()),
+        None => shown_prefix.unwrap_or_else(|| derived_prefix(name.as_str())),
     };
+    let reads = source.as_ref().map(in_words);
     let before = Before::look(&place);
-    let town = match make(session, &place, &name, &prefix) {
+    let rig = Rig {
+        name: name.clone(),
+        prefix: prefix.clone(),
+        path: ".".to_owned(),
+        parked: false,
+        docked: false,
+        max_polecats: None,
+        executor: None,
+        formula: None,
+        source: source.clone(),
+    };
+    let town = match make(session, &place, rig) {
         Ok(town) => town,
         Err(report) => return Err(before.take_back(&place, report)),
     };
     let root = town.root().to_string_lossy();
     if session.out.json() {
-        session.out.line(serde_json::json!({"id": name, "town": root, "rig": name, "prefix": prefix}))?;
+        let mut made = serde_json::json!({"id": name, "town": root, "rig": name, "prefix": prefix});
+        if let Some(source) = source {
+            made["source"] = serde_json::json!(source);
+        }
+        session.out.line(made)?;
     } else if session.out.quiet() {
         session.out.line(&name)?;
     } else {
         let done = if half_made { "completed" } else { "made" };
         session.out.line(format!("Town {done} in {}", Safe(&root)))?;
         session.out.line(format!("Rig {name}, beads {prefix}-…"))?;
-        session.out.line("Next: ym add -- CMD…, or ym bead add TITLE; ym help quickstart")?;
+        match reads {
+            Some(reads) => {
+                session.out.line(format!("Reads beads from {}; it is only ever read", Safe(&reads)))?;
+                session.out.line("Next: ym bead ready, ym convoy stage EPIC; ym help convoys")?;
+            }
+            None => session.out.line("Next: ym add -- CMD…, or ym bead add TITLE; ym help quickstart")?,
+        }
     }
     Ok(0)
 }
@@ -86,20 +110,10 @@ fn has_rig(town: &TownDir) -> Result<bool, Report> {
     }
 }
 
-fn make(session: &mut Session, place: &Path, name: &RigName, prefix: &str) -> Result<TownDir, Report> {
+fn make(session: &mut Session, place: &Path, rig: Rig) -> Result<TownDir, Report> {
     let town = TownDir::create(place)
         .map_err(|error| Report::new("io", format!("cannot make a town in {}: {error}", place.display())))?;
     session.enter(town.clone());
-    let rig = Rig {
-        name: name.clone(),
-        prefix: prefix.to_owned(),
-        path: ".".to_owned(),
-        parked: false,
-        docked: false,
-        max_polecats: None,
-        executor: None,
-        formula: None,
-    };
     session.command(Command::RigAdd { rig })?;
     Ok(town)
 }
@@ -175,7 +189,8 @@ fn derived_prefix(name: &str) -> String {
     if prefix.is_empty() || prefix == TOWN_PREFIX { format!("{prefix}x") } else { prefix }
 }
 
-fn checked_prefix(prefix: String) -> Result<String, Report> {
+/// Refuses a prefix that no rig can have.
+pub(super) fn checked_prefix(prefix: String) -> Result<String, Report> {
     if BeadId::parse(&prefix).is_err() || prefix.ends_with('-') {
         let message = format!(
             "prefix {prefix:?} is not valid: use letters, digits, '.', '_' or '-', no hyphen at the end"

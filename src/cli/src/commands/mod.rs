@@ -1,5 +1,6 @@
 //! One file per family of commands: words in, an ask, the answer printed. Each gives the exit code.
 
+mod alerts;
 mod bead;
 mod config;
 mod convoy;
@@ -18,6 +19,7 @@ mod show;
 mod sling;
 mod status;
 mod wait;
+mod workspace;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -67,7 +69,8 @@ pub(crate) fn run(session: &mut Session, cli: Cli) -> Done {
         Cmd::Priority { id, priority } => operator::priority(session, id, priority),
         Cmd::Undo => operator::undo(session),
         Cmd::Stop { timeout, leave_running } => daemon::stop(session, timeout, leave_running),
-        Cmd::Poke { rig: _ } => operator::poke(session),
+        Cmd::Alerts { all, ack } => alerts::alerts(session, all, ack),
+        Cmd::Poke { rig } => alerts::poke(session, rig),
         Cmd::Doctor { fix } => doctor::doctor(session, fix),
         Cmd::Journal(command) => journal::run(session, command),
         Cmd::Completions { shell } => help::completions(session, shell),

@@ -1,7 +1,5 @@
 //! What an operator does to work that is scheduled or runs.
 
-use serde_json::Value;
-use yard_client::Ask;
 use yard_engine::Command;
 
 use super::{Done, change};
@@ -21,21 +19,4 @@ pub(super) fn priority(session: &mut Session, id: String, priority: u8) -> Done 
 
 pub(super) fn undo(session: &mut Session) -> Done {
     change(session, Command::Undo)
-}
-
-/// Has config and sources read again; alerts are what came of it.
-pub(super) fn poke(session: &mut Session) -> Done {
-    let document = session.ask(Ask::Poke)?;
-    if session.out.json() {
-        session.out.document(&document)?;
-        return Ok(0);
-    }
-    let answer: Value = serde_json::from_str(document.get())?;
-    for alert in answer["alerts"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        session.out.notice(alert);
-    }
-    if !session.out.quiet() {
-        session.out.line("Config and sources read again")?;
-    }
-    Ok(0)
 }

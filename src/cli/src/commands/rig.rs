@@ -1,16 +1,20 @@
 //! `ym rig …`
 
 use yard_client::views::RigList;
-use yard_client::{Ask, Safe};
+use yard_client::{Ask, Safe, safe_line};
 use yard_engine::rig::{Rig, RigSwitch};
 use yard_engine::{Command, FormulaName, Refusal, RigName};
 
+use super::workspace::{Beads, in_words};
 use super::{Done, change, say};
 use crate::args::{RigAdd, RigCmd};
 use crate::errors::Report;
 use crate::output::Tone;
 use crate::render::Table;
 use crate::session::Session;
+
+/// How much of a source is shown in the list.
+const SOURCE: usize = 24;
 
 pub(super) fn run(session: &mut Session, command: RigCmd) -> Done {
     match command {
@@ -30,11 +34,17 @@ fn switch(session: &mut Session, name: &str, switch: RigSwitch) -> Done {
 
 fn add(session: &mut Session, args: RigAdd) -> Done {
     let name = rig_name(&args.name)?;
-    if args.beads.is_some() {
-        return Err(Report::later("a rig cannot read a beads workspace yet")
-            .hint("ym bead import FILE.jsonl takes its beads over"));
-    }
     let path = path_of(session, &args)?;
+    let dir = session.town()?.root().join(&path);
+    let beads = match &args.beads {
+        Some(file) => Beads::of_file(&dir, file)?,
+        None if args.no_beads => Beads::default(),
+        None => Beads::of_directory(&dir),
+    };
+    let prefix = args.prefix.or(beads.prefix).ok_or_else(|| {
+        Report::usage("the prefix of its beads is not known")
+            .hint(format!("ym rig add {name} --prefix P: its beads are then called P-…"))
+    })?;
     let formula = args.formula.as_deref().map(FormulaName::parse).transpose().map_err(Refusal::from)?;
     let max_polecats = match args.max_polecats {
         Some(n) if n < -1 => return Err(Report::usage("--max-polecats must be -1 or more")),
@@ -43,15 +53,18 @@ fn add(session: &mut Session, args: RigAdd) -> Done {
     };
     let rig = Rig {
         name: name.clone(),
-        prefix: args.prefix,
+        prefix,
         path,
         parked: false,
         docked: false,
         max_polecats,
         executor: args.executor,
         formula,
+        source: beads.source,
     };
-    let said = format!("Rig {name} added: beads {}-…, workers in {}", rig.prefix, rig.path);
+    let reads = rig.source.as_ref().map(|source| format!("; reads beads from {}", in_words(source)));
+    let reads = reads.unwrap_or_default();
+    let said = format!("Rig {name} added: beads {}-…, workers in {}{reads}", rig.prefix, rig.path);
     let document = session.command(Command::RigAdd { rig })?;
     say(session, &document, |_| said)
 }
@@ -79,7 +92,7 @@ fn list(session: &mut Session) -> Done {
         return Ok(0);
     }
     let view: RigList = serde_json::from_str(document.get())?;
-    let mut table = Table::new(&["RIG", "PREFIX", "WORKERS", "STATE", "PATH"]);
+    let mut table = Table::new(&["RIG", "PREFIX", "WORKERS", "STATE", "BEADS", "PATH"]);
     for rig in &view.rigs {
         if session.out.quiet() {
             session.out.line(&rig.name)?;
@@ -94,7 +107,8 @@ fn list(session: &mut Session) -> Done {
             Some(max) => format!("{} of {max}", rig.active),
             None => rig.active.to_string(),
         };
-        let cells = [rig.name.as_str(), &rig.prefix, &workers, &state];
+        let beads = rig.source.as_ref().map_or_else(|| "native".to_owned(), in_words);
+        let cells = [rig.name.as_str(), &rig.prefix, &workers, &state, &safe_line(&beads, SOURCE)];
         let mut row: Vec<String> = cells.iter().map(ToString::to_string).collect();
         row.push(Safe(&rig.path).to_string());
         table.row(row);

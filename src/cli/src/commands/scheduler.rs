@@ -2,12 +2,11 @@
 
 use serde::Deserialize;
 use yard_client::Ask;
-use yard_client::views::{RunView, SchedulerList, SchedulerStatus};
+use yard_client::views::{RecoverView, RunView, SchedulerList, SchedulerStatus};
 use yard_engine::Command;
 
-use super::{Done, change, operator};
+use super::{Done, change};
 use crate::args::SchedulerCmd;
-use crate::errors::Report;
 use crate::render;
 use crate::session::Session;
 use crate::words::now;
@@ -27,8 +26,7 @@ pub(super) fn run(session: &mut Session, command: SchedulerCmd) -> Done {
         SchedulerCmd::Resume => change(session, Command::Resume),
         SchedulerCmd::Clear { bead } => change(session, Command::Clear { bead }),
         SchedulerCmd::Retry { bead } => change(session, Command::Retry { bead }),
-        SchedulerCmd::Recover { dry_run: true } => Err(Report::later("the safety scan has no dry run yet")),
-        SchedulerCmd::Recover { dry_run: false } => operator::poke(session),
+        SchedulerCmd::Recover { dry_run } => recover(session, dry_run),
     }
 }
 
@@ -87,5 +85,16 @@ fn pass(session: &mut Session, dry_run: bool, batch: Option<u32>) -> Done {
         String::new()
     };
     render::pass(&mut session.out, &view, &why)?;
+    Ok(0)
+}
+
+fn recover(session: &mut Session, dry_run: bool) -> Done {
+    let document = session.command(Command::Recover { dry_run })?;
+    if session.out.json() {
+        session.out.document(&document)?;
+    } else {
+        let view: RecoverView = serde_json::from_str(document.get())?;
+        render::recovered(&mut session.out, &view)?;
+    }
     Ok(0)
 }

@@ -16,7 +16,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Begin", &["init", "demo", "status", "help"]),
     ("Describe work", &["rig", "bead", "add", "convoy"]),
     ("Run it", &["sling", "scheduler", "wait", "stop", "poke"]),
-    ("Look", &["why", "show", "logs", "events"]),
+    ("Look", &["why", "show", "logs", "events", "alerts"]),
     ("Step in", &["cancel", "kill", "hold", "unhold", "priority", "undo"]),
     ("Set up", &["config", "doctor", "journal", "completions", "man"]),
 ];
@@ -27,10 +27,12 @@ Examples:
   ym init && ym add -- make test           a town, and a command in it
   ym config set scheduler.max_polecats 5   queue work, at most 5 workers
   ym sling gt-abc gt-def gastown           ask for two beads
+  ym convoy stage gt-e1                    what would this epic do?
   ym --daemon                              start what is ready, at once
   ym why gt-abc                            why is it not running?
 
-Topics (ym help TOPIC): quickstart, concepts, config, formulas, json, exit-codes";
+Topics (ym help TOPIC): quickstart, concepts, convoys, config, formulas, json,
+exit-codes";
 
 /// The program's own help, with its commands in groups.
 pub(crate) fn with_groups(command: Command) -> Command {

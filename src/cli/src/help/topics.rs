@@ -3,13 +3,15 @@
 use yard_daemon::config::{Absent, KEYS};
 
 /// Every topic.
-pub(super) const NAMES: &[&str] = &["quickstart", "concepts", "config", "formulas", "json", "exit-codes"];
+pub(super) const NAMES: &[&str] =
+    &["quickstart", "concepts", "convoys", "config", "formulas", "json", "exit-codes"];
 
 /// The text of a topic.
 pub(super) fn topic(name: &str) -> Option<String> {
     Some(match name {
         "quickstart" => QUICKSTART.to_owned(),
         "concepts" => CONCEPTS.to_owned(),
+        "convoys" => CONVOYS.to_owned(),
         "config" => config(),
         "formulas" => FORMULAS.to_owned(),
         "json" => JSON.to_owned(),
@@ -40,6 +42,12 @@ Now with a queue: at most five workers at a time, started by a daemon.
   ym status                      # the whole picture
   ym why api-x1y2                # why it is not running
 
+A directory with a beads workspace (br or bd) becomes a rig that reads from it:
+
+  ym rig add shop --path ~/src/shop
+  ym convoy stage shop-e1        # what would this epic do?
+  ym convoy launch shop-e1       # ym help convoys
+
 Without a daemon everything works too, but then work starts only when a command
 starts it: in direct mode ym sling, ym add and ym scheduler run. In deferred
 mode sling and add only queue it; a daemon, an open console or ym scheduler run
@@ -51,17 +59,21 @@ CONCEPTS
 
   town      a directory with a .yardmaster folder
   rig       a project in the town: a name, a bead prefix, a directory
-  bead      a piece of work; a bead gt-abc belongs to the rig with prefix gt
+  bead      a piece of work; a bead gt-abc belongs to the rig with prefix gt.
+            Native ones live in the town; those of a beads workspace (.beads of
+            br or bd) are read from there, followed as they change, and never
+            written: close them with br or bd
   context   one request to run one bead; open means scheduled
   dispatch  one attempt to run a bead, gt-abc@1, gt-abc@2, …
   worker    the process that runs a dispatch (a polecat)
-  convoy    a tracked set of beads, hq-cv-…
+  convoy    a tracked set of beads, hq-cv-… (ym help convoys)
+  alert     something a person should know, once (ym alerts)
   formula   how a bead becomes a command (ym help formulas)
 
-A bead is open, queued (could start), blocked (waits for other beads or for a
-person), running, done (its close is awaited), failed, cancelled,
-circuit-broken (failed to start too often) or closed. ym why BEAD names every
-reason why it does not run.
+A bead is open, staged (its convoy is not launched yet), queued (could start),
+blocked (waits for other beads or for a person), running, done (its close is
+awaited), failed, cancelled, circuit-broken (failed to start too often) or
+closed. ym why BEAD names every reason why it does not run.
 
 Direct mode (scheduler.max_polecats -1 or 0): sling starts work at once.
 Deferred mode (N > 0): sling queues it, and at most N workers run. Everything
@@ -69,6 +81,57 @@ ready starts as soon as there is room; nothing waits for a tick.
 
 What ym has acknowledged is on disk. Workers survive a crash of the daemon and
 are adopted by the next one; a bead never runs twice at once.
+";
+
+const CONVOYS: &str = "\
+CONVOYS
+
+A convoy is a set of beads that is followed as a whole: stage it, launch it, let
+it be fed, and it closes when all its beads are closed.
+
+  ym convoy stage shop-e1        # an epic with all below it, tasks, or a convoy
+  ym convoy launch hq-cv-abc12   # or the epic or tasks themselves
+  ym convoy status hq-cv-abc12   # waves, states, what each bead waits for
+  ym convoy land hq-cv-abc12     # only for owned ones; others close themselves
+
+Stage prints the tree, the waves (what could start together), and what speaks
+against it. Staged is inert: nothing of it starts, and staging again plans anew
+and keeps owner, merge strategy and watchers. Waves are for you to look at; what
+starts is decided by readiness alone, bead by bead, as soon as it is ready.
+
+Errors make nothing (exit code 1):
+  cycle            beads wait for themselves; the whole path is named
+  no-rig           no rig owns the prefix
+  missing-bead     a bead that nobody has
+Warnings stage it as staged:warnings; launch then wants --force:
+  orphan           nothing of the epic waits for it, nor it for anything
+  blocked-rig      its rig is parked or docked
+  cross-rig        not on the rig of most
+  capacity         a wave with more beads than workers may run
+  missing-branch   an epic within the epic without a branch of its own
+  gated            waits for a bead no worker can do, such as a decision
+  outside-blocker  waits for work that is not in the convoy
+
+Launch plans afresh from the live graph, checks everything, and only then opens
+the convoy and schedules its first wave. From then on it is fed: with every
+close, everything newly ready in every convoy starts, up to capacity. A daemon
+or an open console does that; without one, ym scheduler run does it once. Work
+that failed, or that you cleared, is not fed again: ym scheduler retry BEAD.
+ym convoy create makes an open convoy at once; with --owned you start and land
+it yourself. Adding to a closed convoy opens it again. Empty ones never close
+by themselves.
+
+When nothing moves:
+  ym convoy stranded             convoys that are really stuck, and why
+  ym scheduler recover           the safety scan now: beads left in progress by
+                                 dead workers, missed beads, stale contexts
+  ym alerts                      what a person should know; ym alerts --ack ID
+  ym why ID                      every reason, of a bead or a whole convoy
+
+A worker of a workspace bead closes it in its tracker (br close, bd close). If
+it exits well and the bead is not closed within limits.close_grace, that counts
+as a crash: it is tried again, and then an alert is raised. Stale workspace
+beads are only reported: ym never writes to a workspace.
 ";
 
 const FORMULAS: &str = "\
@@ -119,7 +182,20 @@ and never null. Notices go to standard error. An error is
   wait              done, failed, stuck [{id, reasons}]
   why               id, kind, state, ready, reasons, history
   status            scheduler, convoys, running, alerts, daemon {running, pid?}
-  bead list         beads; rig list: rigs; convoy list: convoys
+  scheduler recover dry_run, findings [{kind, id, message, action}]
+  convoy stage      status, convoy_id, restaged, errors, warnings [{category,
+                    bead_ids, message, suggested_fix?}], waves [{number,
+                    tasks}], gated, tree, critical_path, launched, wave1?
+                    (beyond 50 levels the tree is flat, with each depth)
+  convoy launch     convoy_id, status, wave1, as results of sling
+  convoy status     id, title, status, owned, total, completed, ready, running,
+                    queued, blocked, failed, watchers, tracked [{id, wave, …}]
+  convoy stranded   convoys [{id, title, tracked_count, ready_count,
+                    ready_issues, stuck [{id, reasons}]}]
+  alerts            alerts [{id, at, kind, message, ids, watchers?, acked_by?}]
+  bead list         beads; rig list: rigs; convoy list: convoys (with --tree
+                    each as of convoy status)
+  bead blocked      with --like: beads also have blocked_by, blocked_by_count
   show              the bead, with context, dispatches and events
   config list       settings [{key, value, default, help}]
   doctor            checks [{name, status, message}]
@@ -128,7 +204,7 @@ and never null. Notices go to standard error. An error is
   what makes things {id, ids}; what changes things {changed, message, ids}
 
 A reason is {code, message, ids?, limit?, until?}; codes are stable:
-blocked-by, missing-dependency, gated, rig-parked, rig-docked, paused,
+blocked-by, missing-dependency, gated, staged, rig-parked, rig-docked, paused,
 capacity, not-before, deferred, host-load, circuit-broken, awaiting-close,
 held, claimed-elsewhere, retries-exhausted, running, not-dispatchable, no-rig,
 cycle, closed.
@@ -139,7 +215,8 @@ EXIT CODES
 
   0  done, also when there was nothing to do
   1  refused or failed; sling: only if every bead was refused;
-     wait: if any bead failed, is stuck, or the time was up
+     wait: if any bead failed, is stuck, or the time was up;
+     convoy stage: on errors, and if --launch found warnings
   2  the words of the command make no sense
 
 A change has returned 0 only after it is on disk.

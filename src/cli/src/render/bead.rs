@@ -20,12 +20,12 @@ pub(crate) fn beads(out: &mut Out, beads: &[BeadView]) -> io::Result<()> {
     }
     let mut table = Table::new(&["ID", "P", "TYPE", "STATE", "TITLE"]);
     for bead in beads {
-        let state = out.paint(tone_of(bead.state), bead.state.as_str());
+        let state = bead.state.map(|state| out.paint(tone_of(state), state.as_str())).unwrap_or_default();
         let waits = bead.reasons.iter().any(|reason| reason.code.is_blocking());
-        let title = if waits {
-            format!("{} · {}", safe_line(&bead.title, 30), in_short(&bead.reasons))
-        } else {
-            bead.title.clone()
+        let title = match &bead.blocked_by {
+            Some(by) => format!("{} · blocked by {}", safe_line(&bead.title, 30), by.join(", ")),
+            None if waits => format!("{} · {}", safe_line(&bead.title, 30), in_short(&bead.reasons)),
+            None => bead.title.clone(),
         };
         let kind = safe_line(&bead.kind, 12);
         table.row(vec![bead.id.to_string(), format!("P{}", bead.priority), kind, state, title]);

@@ -10,7 +10,7 @@ use yard_engine::Standing;
 use yard_engine::readiness::{Reason, ReasonCode};
 
 use super::wrap::marked;
-use super::{Table, tone_of};
+use super::{Table, tone_of, word};
 use crate::output::{Out, Tone};
 use crate::words::{now, short};
 
@@ -21,7 +21,7 @@ const REASONS: usize = 10;
 
 /// Why a bead or convoy is where it is.
 pub(crate) fn why(out: &mut Out, view: &WhyView) -> io::Result<()> {
-    let state = out.paint(tone_of(view.state), view.state.as_str());
+    let state = state_word(out, view.state);
     if view.kind == "convoy" {
         let ready = if view.ready { ", with beads ready to start" } else { "" };
         out.line(format!("Convoy {} is {state}{ready}", view.id))?;
@@ -29,7 +29,7 @@ pub(crate) fn why(out: &mut Out, view: &WhyView) -> io::Result<()> {
         return out.line(format!("ym convoy status {} lists its beads", view.id));
     }
     let ready = match (view.ready, view.state) {
-        (true, Standing::Open) => format!(", ready but not scheduled: ym sling {}", view.id),
+        (true, Some(Standing::Open)) => format!(", ready but not scheduled: ym sling {}", view.id),
         (true, _) => ", ready to start".to_owned(),
         (false, _) => String::new(),
     };
@@ -48,14 +48,14 @@ pub(crate) fn why(out: &mut Out, view: &WhyView) -> io::Result<()> {
     table.print(out)
 }
 
-fn reasons(out: &mut Out, reasons: &[Reason]) -> io::Result<()> {
+/// Why something does not run, each reason whole.
+pub(super) fn reasons(out: &mut Out, reasons: &[Reason]) -> io::Result<()> {
     // That something is closed is no reason for it to wait, and has been said.
     reasons.iter().filter(|reason| reason.code != ReasonCode::Closed).try_for_each(|why| reason(out, why, 1))
 }
 
 fn reason(out: &mut Out, reason: &Reason, times: usize) -> io::Result<()> {
-    let code = serde_json::to_value(reason.code).ok();
-    let code = code.as_ref().and_then(|code| code.as_str()).unwrap_or_default().to_owned();
+    let code = word(&reason.code);
     let mark = out.paint(Tone::Warn, "⏸");
     let times = if times > 1 { format!(" ({times} beads)") } else { String::new() };
     marked(out, 2, &mark, &format!("{code}: {}{times}", reason.message))
@@ -86,7 +86,7 @@ pub(crate) fn bead(out: &mut Out, view: &ShowView) -> io::Result<()> {
     }
     let title = safe_line(&bead.title, out.width().saturating_sub(bead.id.as_str().len() + 2));
     out.line(format!("{}  {title}", out.paint(Tone::Bold, bead.id.as_str())))?;
-    let state = out.paint(tone_of(bead.state), bead.state.as_str());
+    let state = state_word(out, bead.state);
     let rig = bead.rig.as_ref().map_or_else(|| "no rig".to_owned(), |rig| format!("rig {rig}"));
     out.line(format!(
         "{state}, {}, P{}, {rig}, tracker says {}",
@@ -97,14 +97,21 @@ pub(crate) fn bead(out: &mut Out, view: &ShowView) -> io::Result<()> {
     reasons(out, &bead.reasons)?;
     let mut facts = Table::wrapping();
     let mut fact = |name: &str, value: String| facts.row(vec![name.to_owned(), value]);
+    if let Some(rig) = &bead.source {
+        fact("from", format!("the beads workspace of rig {rig}, which ym only reads"));
+    }
     if let Some(assignee) = &bead.assignee {
         fact("assignee", assignee.clone());
+    }
+    if let Some(until) = bead.defer_until {
+        fact("put off", format!("until {until}"));
     }
     if !bead.labels.is_empty() {
         fact("labels", bead.labels.join(", "));
     }
     for dependency in &bead.dependencies {
-        fact("needs", format!("{} ({})", dependency.id, dependency.kind));
+        let written = dependency.written.as_ref().map(|text| format!(", written {text}")).unwrap_or_default();
+        fact("needs", format!("{} ({}{written})", dependency.id, dependency.kind));
     }
     if let Some(argv) = &bead.argv {
         fact("command", argv.join(" "));
@@ -133,6 +140,14 @@ pub(crate) fn bead(out: &mut Out, view: &ShowView) -> io::Result<()> {
         table.print(out)?;
     }
     Ok(())
+}
+
+/// Where something stands; a bead that stands nowhere is gone.
+fn state_word(out: &Out, state: Option<Standing>) -> String {
+    match state {
+        Some(state) => out.paint(tone_of(state), state.as_str()),
+        None => out.paint(Tone::Bad, "gone"),
+    }
 }
 
 /// A context.

@@ -2,10 +2,11 @@
 
 use std::io;
 
+use yard_client::safe_line;
 use yard_client::views::{Queued, StatusView, StuckView, WaitView};
-use yard_client::{Safe, safe_line};
 use yard_engine::Standing;
 
+use super::alert::alert;
 use super::{Table, convoys, in_short, scheduler_status, tone_of};
 use crate::output::{Out, Tone};
 use crate::words::{count, now, short};
@@ -26,8 +27,9 @@ pub(crate) fn status(out: &mut Out, view: &StatusView, town: &str) -> io::Result
     let room = out.width().saturating_sub(served.len() + 8);
     out.line(format!("Town: {} ({served})", safe_line(town, room)))?;
     scheduler_status(out, &view.scheduler)?;
-    for alert in &view.alerts {
-        out.line(out.paint(Tone::Bad, &format!("! {}", Safe(alert))))?;
+    view.alerts.iter().take(SHOWN).try_for_each(|one| alert(out, one))?;
+    if view.alerts.len() > SHOWN {
+        out.line(format!("  … and {} more: ym alerts", view.alerts.len() - SHOWN))?;
     }
     if !view.running.is_empty() {
         out.heading(&format!("Running ({})", view.running.len()))?;
@@ -96,6 +98,7 @@ fn why_stuck(bead: &StuckView, served: bool) -> String {
     let id = &bead.id;
     match bead.state {
         Some(Standing::Open) => format!("not scheduled: ym sling {id}"),
+        Some(Standing::Staged) => "its convoy is not launched yet".to_owned(),
         Some(Standing::Queued) if served => "ready, and not started yet".to_owned(),
         Some(Standing::Queued) => "nothing starts it by itself: ym --daemon, or ym scheduler run".to_owned(),
         Some(Standing::Running) => "still running".to_owned(),

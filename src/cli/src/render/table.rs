@@ -48,12 +48,7 @@ impl Table {
         if self.rows.is_empty() {
             return Ok(());
         }
-        let columns = self.rows.iter().chain([&self.headings]).map(Vec::len).max().unwrap_or(0);
-        let width_of = |column: usize| {
-            let cells = self.rows.iter().chain([&self.headings]).filter_map(|row| row.get(column));
-            cells.map(|cell| shown_width(cell)).max().unwrap_or(0).min(WIDEST)
-        };
-        let widths: Vec<usize> = (0..columns).map(width_of).collect();
+        let widths = self.widths();
         if self.headings.iter().any(|heading| !heading.is_empty()) {
             let line = self.lines(&self.headings, &widths, out.width()).concat();
             let line = out.paint(Tone::Dim, &line);
@@ -65,6 +60,22 @@ impl Table {
             }
         }
         Ok(())
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let columns = self.rows.iter().chain([&self.headings]).map(Vec::len).max().unwrap_or(0);
+        let width_of = |column: usize| {
+            let cells = self.rows.iter().chain([&self.headings]).filter_map(|row| row.get(column));
+            cells.map(|cell| shown_width(cell)).max().unwrap_or(0).min(WIDEST)
+        };
+        (0..columns).map(width_of).collect()
+    }
+
+    /// Every row as it would be printed within this width.
+    #[cfg(test)]
+    pub(super) fn shown(&self, width: usize) -> Vec<String> {
+        let widths = self.widths();
+        self.rows.iter().flat_map(|row| self.lines(row, &widths, width)).collect()
     }
 
     /// A row; more than one line only if it wraps.

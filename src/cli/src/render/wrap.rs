@@ -54,6 +54,13 @@ pub(super) fn marked(out: &mut Out, indent: usize, mark: &str, text: &str) -> io
     Ok(())
 }
 
+/// A text behind a few words of our own; further lines stand under its first.
+pub(super) fn hanging(lead: &str, text: &str, width: usize) -> Vec<String> {
+    let below = " ".repeat(lead.width());
+    let lines = wrap(text, width.saturating_sub(lead.width())).into_iter().enumerate();
+    lines.map(|(n, line)| format!("{}{line}", if n == 0 { lead } else { &below })).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,9 @@
 //! Beads and rigs as documents.
 
 use serde::{Deserialize, Serialize};
+use yard_engine::bead::Dependency;
 use yard_engine::readiness::{Reason, ReasonCode};
+use yard_engine::rig::BeadSource;
 use yard_engine::{BeadId, RigName, Standing, State, Timestamp};
 
 use crate::protocol::BeadFilter;
@@ -25,6 +27,9 @@ pub struct BeadView {
     pub priority: u8,
     /// The rig that owns it.
     pub rig: Option<RigName>,
+    /// The rig whose beads workspace shows it; none for native beads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<RigName>,
     /// Who has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignee: Option<String>,
@@ -35,6 +40,18 @@ pub struct BeadView {
     /// The command it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argv: Option<Vec<String>>,
+    /// Put off until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub defer_until: Option<Timestamp>,
+    /// Kept in view for ever.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
+    /// A passing record of its tracker.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ephemeral: bool,
+    /// A pattern for other beads.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_template: bool,
     /// When it came to be.
     pub created_at: Timestamp,
     /// When it closed.
@@ -43,10 +60,16 @@ pub struct BeadView {
     /// Why it closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub close_reason: Option<String>,
-    /// Where it stands.
-    pub state: Standing,
+    /// Where it stands; none if it is gone from its workspace, and this is how it was last seen.
+    pub state: Option<Standing>,
     /// Why it does not run.
     pub reasons: Vec<Reason>,
+    /// With `blocked --like`: what it waits for, as that tool says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_by: Option<Vec<String>>,
+    /// With `blocked --like`: how many those are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_by_count: Option<usize>,
 }
 
 /// One dependency.
@@ -57,12 +80,15 @@ pub struct DependencyView {
     /// The kind of edge.
     #[serde(rename = "type")]
     pub kind: String,
+    /// How its tracker writes the other bead, when that is not its id: `external:PROJECT:ID`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<String>,
 }
 
 /// Beads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BeadList {
-    /// By id.
+    /// By id, or in the order of the tool that was asked for.
     pub beads: Vec<BeadView>,
 }
 
@@ -84,6 +110,9 @@ pub struct RigView {
     pub max_polecats: Option<u64>,
     /// Live workers in it.
     pub active: u64,
+    /// Where its beads come from; none when they are native.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<BeadSource>,
 }
 
 /// Rigs.
@@ -93,11 +122,18 @@ pub struct RigList {
     pub rigs: Vec<RigView>,
 }
 
-/// Renders one bead.
+/// Renders one bead; one that is gone, as it was last seen.
 pub fn bead(state: &State, id: &BeadId) -> Option<BeadView> {
-    let bead = &state.bead(id)?.bead;
-    let standing = state.standing(id)?;
-    let dependencies = bead.dependencies.iter();
+    let bead = match state.bead(id) {
+        Some(entry) => &entry.bead,
+        None => state.vanished_bead(id)?,
+    };
+    let standing = state.standing(id);
+    let edge = |d: &Dependency| DependencyView {
+        id: d.on.clone(),
+        kind: d.kind.as_str().to_owned(),
+        written: d.written.clone(),
+    };
     Some(BeadView {
         id: bead.id.clone(),
         title: bead.title.clone(),
@@ -106,18 +142,32 @@ pub fn bead(state: &State, id: &BeadId) -> Option<BeadView> {
         status: bead.status.as_str().to_owned(),
         priority: bead.priority,
         rig: state.rig_of(id).map(|r| r.name.clone()),
+        source: bead.source.clone(),
         assignee: bead.assignee.clone(),
         labels: bead.labels.clone(),
-        dependencies: dependencies
-            .map(|d| DependencyView { id: d.on.clone(), kind: d.kind.as_str().to_owned() })
-            .collect(),
+        dependencies: bead.dependencies.iter().map(edge).collect(),
         argv: bead.argv.clone(),
+        defer_until: bead.defer_until,
+        pinned: bead.pinned,
+        ephemeral: bead.ephemeral,
+        is_template: bead.is_template,
         created_at: bead.created_at,
         closed_at: bead.closed_at,
         close_reason: bead.close_reason.clone(),
         state: standing,
-        reasons: state.reasons(id),
+        reasons: if standing.is_some() { state.reasons(id) } else { vec![absent(state, id)] },
+        blocked_by: None,
+        blocked_by_count: None,
     })
+}
+
+/// Why a bead that nobody has does not run.
+pub(super) fn absent(state: &State, id: &BeadId) -> Reason {
+    let message = match state.vanished_bead(id).and_then(|bead| bead.source.as_ref()) {
+        Some(rig) => format!("{id} is gone: the beads workspace of rig {rig} shows it no longer"),
+        None => format!("there is no bead {id}"),
+    };
+    Reason { code: ReasonCode::NotDispatchable, message, ids: Vec::new(), limit: None, until: None }
 }
 
 /// Renders the beads a filter lets through.
@@ -152,7 +202,51 @@ pub fn rigs(state: &State) -> RigList {
             docked: rig.docked,
             max_polecats: room.max,
             active: room.active,
+            source: rig.source.clone(),
         }
     };
     RigList { rigs: state.rigs().map(view).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use yard_engine::bead::{BeadEvent, DepKind};
+
+    use super::super::testing::{Town, bead_id, record};
+    use super::*;
+
+    fn shown(town: &Town, id: &str) -> Value {
+        serde_json::to_value(bead(&town.0, &bead_id(id))).expect("a document")
+    }
+
+    #[test]
+    fn a_workspace_bead_names_its_source_and_how_its_edges_are_written() {
+        let mut town = Town::new();
+        let mut external = record("shop-a", "task", &[]);
+        external.source = Some("shop".parse().expect("a name"));
+        external.dependencies =
+            vec![Dependency::from_tracker("external:api:api-7", DepKind::Blocks).expect("an edge")];
+        town.emit(BeadEvent::Observed { bead: Box::new(external) });
+        let document = shown(&town, "shop-a");
+        assert_eq!(document["source"], "shop");
+        let edge = json!({"id": "api-7", "type": "blocks", "written": "external:api:api-7"});
+        assert_eq!(document["dependencies"], json!([edge]));
+        assert_eq!(document.get("pinned"), None);
+        town.bead("shop-b", "task", &[]);
+        assert_eq!(shown(&town, "shop-b").get("source"), None);
+    }
+
+    #[test]
+    fn a_bead_that_is_gone_is_shown_as_it_was_without_a_state() {
+        let mut town = Town::new();
+        let mut seen = record("shop-a", "task", &[]);
+        seen.source = Some("shop".parse().expect("a name"));
+        town.emit(BeadEvent::Observed { bead: Box::new(seen) });
+        town.emit(BeadEvent::Vanished { id: bead_id("shop-a") });
+        let document = shown(&town, "shop-a");
+        assert_eq!((&document["title"], &document["state"]), (&json!("Title of shop-a"), &Value::Null));
+        assert!(document["reasons"][0]["message"].as_str().is_some_and(|text| text.contains("no longer")));
+        assert_eq!(shown(&town, "shop-unknown"), Value::Null);
+    }
 }

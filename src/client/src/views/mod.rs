@@ -1,13 +1,22 @@
 //! The JSON documents of the command line, rendered from the engine's state once for everybody.
 
+mod alert;
 mod bead;
+mod blockers;
 mod convoy;
+mod recover;
 mod scheduler;
 mod show;
+mod stage;
 mod status;
+mod stranded;
+#[cfg(test)]
+mod testing;
 
+pub use alert::{AlertList, AlertView, alerts};
 pub use bead::{BeadList, BeadView, DependencyView, RigList, RigView, bead, beads, rigs};
 pub use convoy::{ConvoyList, ConvoySummary, ConvoyView, TrackedView, convoy, convoys};
+pub use recover::RecoverView;
 pub use scheduler::{
     CapacityView, LimitView, Queued, RigQueue, SchedulerList, SchedulerStatus, Waiting, queued,
     scheduler_list, scheduler_status,
@@ -16,7 +25,9 @@ pub use show::{
     ContextView, DispatchView, HistoryLine, LogView, ShowView, WhyView, context, dispatch, history_line, why,
     why_convoy,
 };
+pub use stage::{GatedView, LaunchView, StageView, TaskView, TreeNode, WaveView, launched, stage};
 pub use status::{
     DaemonView, FailedStart, Outcomes, RunView, RunningView, SlingView, StatusView, StuckView, WaitView,
     running, status,
 };
+pub use stranded::{StrandedList, StrandedView, stranded};

@@ -1,10 +1,11 @@
 //! `show`, `why` and where logs lie.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use yard_engine::bead::{BeadEvent, Verdict};
 use yard_engine::context::{Context, ContextEvent, ContextFields};
-use yard_engine::convoy::ConvoyEvent;
 use yard_engine::dispatch::{Dispatch, DispatchEvent, Next, Outcome};
 use yard_engine::readiness::Reason;
 use yard_engine::{BeadId, ContextId, DispatchId, Event, Recorded, Seq, Standing, State, Timestamp};
@@ -92,10 +93,10 @@ pub struct WhyView {
     /// Its title.
     #[serde(default)]
     pub title: String,
-    /// `bead`.
+    /// `bead` or `convoy`.
     pub kind: String,
-    /// Where it stands.
-    pub state: Standing,
+    /// Where it stands; none of a bead that is gone from its workspace.
+    pub state: Option<Standing>,
     /// It would start at once.
     pub ready: bool,
     /// Every reason why it does not.
@@ -195,8 +196,7 @@ fn outcome_words(outcome: &Outcome) -> String {
 
 /// Renders `why`, from the events that named the bead.
 pub fn why(state: &State, id: &BeadId, events: &[Recorded]) -> Option<WhyView> {
-    let standing = state.standing(id)?;
-    let reasons = state.reasons(id);
+    let bead = super::bead::bead(state, id)?;
     let mut history: Vec<HistoryLine> = Vec::new();
     for event in events {
         if let Some(mut line) = history_line(event) {
@@ -205,20 +205,29 @@ pub fn why(state: &State, id: &BeadId, events: &[Recorded]) -> Option<WhyView> {
         }
     }
     // As in `scheduler status`: ready means that only room is missing.
-    let work = &state.bead(id)?.work;
-    let ready = match &work.context {
+    let work = state.bead(id).map(|entry| &entry.work);
+    let ready = work.is_some_and(|work| match &work.context {
         Some(context) => state.is_ready(context),
-        None => reasons.is_empty() && work.verdict.is_none(),
-    };
-    let title = state.bead(id).map(|e| e.bead.title.clone()).unwrap_or_default();
-    Some(WhyView { id: id.clone(), title, kind: "bead".to_owned(), state: standing, ready, reasons, history })
+        None => bead.reasons.is_empty() && work.verdict.is_none(),
+    });
+    Some(WhyView {
+        id: id.clone(),
+        title: bead.title,
+        kind: "bead".to_owned(),
+        state: bead.state,
+        ready,
+        reasons: bead.reasons,
+        history,
+    })
 }
 
 /// Renders `why` of a convoy: where it stands as a whole, and what keeps its beads.
 pub fn why_convoy(state: &State, id: &yard_engine::ConvoyId) -> Option<WhyView> {
+    let is_staged = state.convoy(id)?.staged.is_some();
     let view = super::convoy::convoy(state, id)?;
     let standing = match () {
         () if view.status == "closed" => Standing::Closed,
+        () if is_staged => Standing::Staged,
         () if view.running > 0 => Standing::Running,
         () if view.queued > 0 => Standing::Queued,
         () if view.blocked > 0 => Standing::Blocked,
@@ -230,7 +239,7 @@ pub fn why_convoy(state: &State, id: &yard_engine::ConvoyId) -> Option<WhyView> 
         id: BeadId::parse(id.as_str()).ok()?,
         title: view.title,
         kind: "convoy".to_owned(),
-        state: standing,
+        state: Some(standing),
         ready: view.ready > 0,
         reasons: open.flat_map(|t| t.reasons).collect(),
         history: Vec::new(),
@@ -239,31 +248,42 @@ pub fn why_convoy(state: &State, id: &yard_engine::ConvoyId) -> Option<WhyView> 
 
 /// An event as a transition of its bead; none if it changes nothing one would ask about.
 pub fn history_line(recorded: &Recorded) -> Option<HistoryLine> {
-    let (to, reason, actor): (&str, String, &str) = match &recorded.event {
+    let (to, reason, actor) = match &recorded.event {
         Event::Bead(event) => bead_line(event)?,
         Event::Context(event) => context_line(event),
         Event::Dispatch(event) => dispatch_line(event)?,
-        Event::Convoy(ConvoyEvent::Created { .. } | ConvoyEvent::Closed { .. })
-        | Event::Town(_)
-        | Event::Rig(_) => {
-            return None;
-        }
+        Event::Convoy(_) | Event::Town(_) | Event::Rig(_) | Event::Alert(_) => return None,
     };
-    let (to, actor) = (to.to_owned(), actor.to_owned());
+    let (to, actor) = (to.to_owned(), actor.into_owned());
     Some(HistoryLine { seq: recorded.seq, at: recorded.at, from: None, to, reason, actor })
 }
 
-fn bead_line(event: &BeadEvent) -> Option<(&str, String, &str)> {
+/// Where an event leads, what happened in words, and who did it.
+type Line<'a> = (&'a str, String, Cow<'a, str>);
+
+fn bead_line(event: &BeadEvent) -> Option<Line<'_>> {
     Some(match event {
-        BeadEvent::Added { bead, actor } => (bead.status.as_str(), "added".to_owned(), actor),
-        BeadEvent::Updated { actor, .. } => ("open", "updated".to_owned(), actor),
-        BeadEvent::Closed { reason, actor, .. } => ("closed", reason.clone(), actor),
-        BeadEvent::Reopened { actor, .. } => ("open", "reopened".to_owned(), actor),
+        BeadEvent::Added { bead, actor } => (bead.status.as_str(), "added".to_owned(), actor.into()),
+        BeadEvent::Observed { bead } => {
+            let source = bead.source.as_ref().map(yard_engine::RigName::as_str).unwrap_or_default();
+            (bead.status.as_str(), "shown by its workspace".to_owned(), format!("beads:{source}").into())
+        }
+        BeadEvent::Vanished { .. } => {
+            ("gone", "shown by its workspace no longer".to_owned(), Cow::Borrowed("beads"))
+        }
+        BeadEvent::Updated { change, actor, .. } => {
+            (change.status.as_ref().map_or("open", |s| s.as_str()), "updated".to_owned(), actor.into())
+        }
+        BeadEvent::Closed { reason, actor, .. } => {
+            let reason = if reason.is_empty() { "closed" } else { reason };
+            ("closed", reason.to_owned(), actor.into())
+        }
+        BeadEvent::Reopened { actor, .. } => ("open", "reopened".to_owned(), actor.into()),
         BeadEvent::DependencyAdded { .. } | BeadEvent::DependencyRemoved { .. } => return None,
     })
 }
 
-fn context_line(event: &ContextEvent) -> (&str, String, &str) {
+fn context_line(event: &ContextEvent) -> Line<'_> {
     use yard_engine::context::CloseReason as R;
     match event {
         ContextEvent::Opened { context, actor } => {
@@ -272,20 +292,20 @@ fn context_line(event: &ContextEvent) -> (&str, String, &str) {
                 (Some(_), None) => "scheduled again".to_owned(),
                 (Some(_), Some(until)) => format!("scheduled again, not before {until}"),
             };
-            ("queued", what, actor)
+            ("queued", what, actor.into())
         }
         ContextEvent::StartFailed { error, failures, .. } => {
-            ("queued", format!("start failed ({failures}): {error}"), "scheduler")
+            ("queued", format!("start failed ({failures}): {error}"), "scheduler".into())
         }
         ContextEvent::Rested { why, .. } => {
-            ("queued", format!("could not be handed over: {why}"), "scheduler")
+            ("queued", format!("could not be handed over: {why}"), "scheduler".into())
         }
-        ContextEvent::Rearmed { actor, .. } => ("queued", "re-armed".to_owned(), actor),
+        ContextEvent::Rearmed { actor, .. } => ("queued", "re-armed".to_owned(), actor.into()),
         ContextEvent::Held { held, actor, .. } => {
-            ("queued", if *held { "held" } else { "released" }.to_owned(), actor)
+            ("queued", if *held { "held" } else { "released" }.to_owned(), actor.into())
         }
         ContextEvent::Prioritised { priority, actor, .. } => {
-            ("queued", format!("priority {priority}"), actor)
+            ("queued", format!("priority {priority}"), actor.into())
         }
         ContextEvent::Closed { reason, detail, actor, .. } => {
             let to = match reason {
@@ -296,18 +316,20 @@ fn context_line(event: &ContextEvent) -> (&str, String, &str) {
                 R::Cleared | R::StaleWorkBead => "open",
             };
             let detail = detail.as_ref().map(|d| format!(": {d}")).unwrap_or_default();
-            (to, format!("{}{detail}", reason.as_str()), actor)
+            (to, format!("{}{detail}", reason.as_str()), actor.into())
         }
     }
 }
 
-fn dispatch_line(event: &DispatchEvent) -> Option<(&str, String, &str)> {
+fn dispatch_line(event: &DispatchEvent) -> Option<Line<'_>> {
     Some(match event {
-        DispatchEvent::Started { dispatch } => ("running", format!("{} starts", dispatch.id), "scheduler"),
-        DispatchEvent::Running { id, .. } => ("running", format!("{id} runs"), "scheduler"),
-        DispatchEvent::StepDone { step, .. } => ("running", format!("step {step} done"), "worker"),
+        DispatchEvent::Started { dispatch } => {
+            ("running", format!("{} starts", dispatch.id), "scheduler".into())
+        }
+        DispatchEvent::Running { id, .. } => ("running", format!("{id} runs"), "scheduler".into()),
+        DispatchEvent::StepDone { step, .. } => ("running", format!("step {step} done"), "worker".into()),
         DispatchEvent::StopRequested { reason, actor, .. } => {
-            ("running", format!("asked to stop: {}", reason.as_str()), actor)
+            ("running", format!("asked to stop: {}", reason.as_str()), actor.into())
         }
         // A failed start follows as an event of its context, with its count.
         DispatchEvent::Ended { outcome: Outcome::StartFailed { .. }, .. }
@@ -315,15 +337,23 @@ fn dispatch_line(event: &DispatchEvent) -> Option<(&str, String, &str)> {
             return None;
         }
         DispatchEvent::Ended { id, outcome, next } => {
-            let to = match next {
-                Next::BackInQueue | Next::Requeued => "queued",
-                Next::Finished | Next::Settled(Verdict::Done) => "done",
-                Next::Settled(Verdict::Failed) => "failed",
-                Next::Settled(Verdict::Unavailable) => "blocked",
-                Next::Settled(Verdict::Cancelled) => "cancelled",
-                Next::Settled(Verdict::CircuitBroken) => "circuit-broken",
-            };
-            (to, format!("{id} {}", outcome_words(outcome)), "worker")
+            (after(*next), format!("{id} {}", outcome_words(outcome)), "worker".into())
+        }
+        DispatchEvent::CloseOverdue { id, next } => {
+            let words = format!("{id} finished, but its bead was not closed in time");
+            (after(*next), words, "scheduler".into())
         }
     })
+}
+
+/// Where an end leaves the bead.
+fn after(next: Next) -> &'static str {
+    match next {
+        Next::BackInQueue | Next::Requeued => "queued",
+        Next::Finished | Next::AwaitingClose { .. } | Next::Settled(Verdict::Done) => "done",
+        Next::Settled(Verdict::Failed) => "failed",
+        Next::Settled(Verdict::Unavailable) => "blocked",
+        Next::Settled(Verdict::Cancelled) => "cancelled",
+        Next::Settled(Verdict::CircuitBroken) => "circuit-broken",
+    }
 }

@@ -6,6 +6,7 @@ use yard_engine::plan::{PlanReason, Start};
 use yard_engine::readiness::Reason;
 use yard_engine::{BeadId, DispatchId, RigName, State, Timestamp};
 
+use super::alert::{AlertView, alerts};
 use super::convoy::{ConvoySummary, convoys};
 use super::scheduler::{SchedulerStatus, scheduler_part};
 
@@ -14,14 +15,14 @@ use super::scheduler::{SchedulerStatus, scheduler_part};
 pub struct StatusView {
     /// The scheduler.
     pub scheduler: SchedulerStatus,
-    /// Open convoys.
+    /// Staged and open convoys.
     pub convoys: Vec<ConvoySummary>,
     /// What runs.
     pub running: Vec<RunningView>,
     /// Beads left with a verdict a person should look at.
     pub problems: Vec<StuckView>,
-    /// Alerts.
-    pub alerts: Vec<String>,
+    /// What a person should know and has not seen yet, oldest first.
+    pub alerts: Vec<AlertView>,
     /// Who serves the town.
     pub daemon: DaemonView,
 }
@@ -148,8 +149,8 @@ pub fn running(state: &State) -> Vec<RunningView> {
     state.live_dispatches().map(view).collect()
 }
 
-/// Renders the combined picture.
-pub fn status(state: &State, summary: bool, alerts: Vec<String>, daemon: DaemonView) -> StatusView {
+/// Renders the combined picture; `transient` are alerts of the moment, which the log knows nothing of.
+pub fn status(state: &State, summary: bool, transient: Vec<AlertView>, daemon: DaemonView) -> StatusView {
     let problems = state.settled().map(|(id, _)| StuckView {
         id: id.clone(),
         state: state.standing(id),
@@ -160,7 +161,7 @@ pub fn status(state: &State, summary: bool, alerts: Vec<String>, daemon: DaemonV
         convoys: convoys(state, false).convoys,
         running: running(state),
         problems: problems.collect(),
-        alerts,
+        alerts: alerts(state, false, transient).alerts,
         daemon,
     }
 }

@@ -140,6 +140,7 @@ pub const KEYS: &[KeySpec] = &[
     key("http.webhook_allow", Kind::Texts, Absent::Is("[]"), "hosts that webhooks may go to"),
     key("executor.http.base_url", Kind::Text, NONE, "server that gets POST /tabs/{tabId}/action"),
     key("executor.http.instances", Kind::Table, NONE, "servers by tab-id glob"),
+    key("sources.poll", Kind::Span, Absent::Is("\"1m\""), "how often a workspace without a live file is asked; 0s: only by ym poke"),
     key("store", Kind::Text, Absent::Is("\"sqlite\""), "sqlite, or postgres://…"),
     key("alerts.command", Kind::Argv, NONE, "command that gets each alert as JSON on stdin"),
 ];

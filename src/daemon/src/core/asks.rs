@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use yard_client::views::DaemonView;
+use yard_client::views::{DaemonView, RecoverView};
 use yard_client::{Ask, Reply, Request, ServerRole};
+use yard_engine::command::SlingRequest;
 use yard_engine::plan::Scope;
-use yard_engine::{Answer, Asker, Command, ContextId, Kitchen, Millis, Recorded, Refusal};
+use yard_engine::{Answer, Asker, Command, Kitchen, Millis, Recorded, Refusal};
 
 use super::{Core, Owed};
 use crate::clock::instant_after;
@@ -15,7 +16,7 @@ use crate::eventlog::send_events;
 use crate::input::ReplyTo;
 use crate::launch;
 use crate::reads::{Desk, is_read};
-use crate::starts::Promise;
+use crate::starts::{Promise, Staged};
 use crate::store::StoreError;
 use crate::waiting::WaitFor;
 
@@ -49,14 +50,17 @@ impl Core {
                 let follow = self.role.dispatches_by_itself();
                 send_events(&self.town, query, reply_to, follow.then(|| Arc::clone(&self.published)));
             }
-            Ask::Poke => {
-                self.config_seen = None;
-                self.read_config();
-                self.next_scan = Instant::now();
-                owed.push(Owed::Reply(
-                    reply_to,
-                    Reply::document(&serde_json::json!({"poked": true, "alerts": self.alerts})),
-                ));
+            Ask::Poke { rig } => {
+                let known = rig.as_deref().map(|rig| self.store.state().find_rig(rig)).transpose();
+                let reply = match known {
+                    Err(refusal) => Reply::Error(refusal),
+                    Ok(_) => {
+                        self.poke(rig.as_deref());
+                        self.next_scan = Instant::now();
+                        Reply::document(&serde_json::json!({"poked": true, "alerts": self.config_notices()}))
+                    }
+                };
+                owed.push(Owed::Reply(reply_to, reply));
             }
             Ask::Stop { timeout_ms, leave_running } => {
                 if self.role == ServerRole::Command {
@@ -95,13 +99,18 @@ impl Core {
             }
             _ => None,
         };
-        let kitchen = match command {
-            Command::Sling(request) => launch::kitchen(self.store.state(), &self.town, request),
-            _ => Kitchen::default(),
-        };
+        let kitchen = self.kitchen_for(command);
         let now = self.now;
+        let dead = match command {
+            Command::Recover { dry_run: false } => self.look_for_dead_workers(),
+            _ => Vec::new(),
+        };
         let asker = Asker { actor, kitchen: &kitchen };
         let answer = self.store.decide(now, |tx| tx.decide(&asker, command))?;
+        if let Command::RigAdd { .. } | Command::RigRemove { .. } = command {
+            // The answer comes when the rig's beads are there to be staged and slung.
+            self.follow_sources();
+        }
         let direct = !self.store.state().settings().is_deferred();
         Ok(match answer {
             Answer::Slung { direct, results } => self.promise(Promise::Slung { direct, results }, command),
@@ -116,6 +125,17 @@ impl Core {
                     dry_run,
                 },
             }),
+            Answer::Staged { convoy_id, restaged, plan, launched } => {
+                let staged = Staged { convoy_id, restaged, plan, launched };
+                self.promise(Promise::Staged { direct, staged }, command)
+            }
+            Answer::Launched { convoy_id, wave1 } => {
+                self.promise(Promise::Launched { direct, convoy_id, results: wave1 }, command)
+            }
+            Answer::Recovered { dry_run, mut findings } => {
+                findings.splice(0..0, dead);
+                Answered::Now(Reply::document(&RecoverView { dry_run, findings }))
+            }
             Answer::Created { ids } => {
                 let id = ids.first().cloned();
                 Answered::Now(Reply::document(&serde_json::json!({"id": id, "ids": ids})))
@@ -126,17 +146,25 @@ impl Core {
         })
     }
 
+    /// Cooks what a command would use before it is decided, so that a bad formula is refused and not queued.
+    fn kitchen_for(&self, command: &Command) -> Kitchen {
+        let of_targets =
+            |targets: &[String]| SlingRequest { ids: targets.to_vec(), ..SlingRequest::default() };
+        let request = match command {
+            Command::Sling(request) => SlingRequest::clone(request),
+            Command::ConvoyLaunch { targets, .. } | Command::ConvoyStage { targets, launch: true, .. } => {
+                of_targets(targets)
+            }
+            _ => return Kitchen::default(),
+        };
+        launch::kitchen(self.store.state(), &self.town, &request)
+    }
+
     /// In direct mode a sling starts what it asked for; who dispatches by himself does so at the end of the turn.
     pub(super) fn promise(&mut self, promise: Promise, command: &Command) -> Answered {
-        let (Promise::Slung { direct, results } | Promise::Added { direct, results }) = &promise else {
-            return Answered::Later(promise);
-        };
-        if *direct && !is_dry(command) && !self.inside_worker {
-            let contexts: BTreeSet<ContextId> = results.iter().filter_map(|r| r.context_id.clone()).collect();
-            let now = self.now;
-            if self.drain.is_none() {
-                self.store.decide(now, |tx| tx.pass(Scope::Only(&contexts), None));
-            }
+        let contexts = promise.starts_at_once().filter(|_| !is_dry(command));
+        if let (Some(contexts), false, None) = (contexts, self.inside_worker, &self.drain) {
+            self.store.decide(self.now, |tx| tx.pass(Scope::Only(&contexts), None));
         }
         Answered::Later(promise)
     }
@@ -189,7 +217,7 @@ impl Core {
     fn nobody_starts(&self, left: usize) -> Vec<String> {
         let mut notices: Vec<String> = match self.role {
             // Who asks a daemon sees its alerts in the status.
-            ServerRole::Command => self.alerts.clone(),
+            ServerRole::Command => self.config_notices(),
             ServerRole::Daemon | ServerRole::Console => Vec::new(),
         };
         let (waits, it) = if left == 1 {
@@ -215,7 +243,7 @@ impl Core {
     pub(super) fn desk(&self) -> Desk<'_> {
         let running = self.role.dispatches_by_itself();
         let daemon = DaemonView { running, pid: running.then(std::process::id) };
-        Desk { state: self.store.state(), town: &self.town, alerts: &self.alerts, daemon }
+        Desk { state: self.store.state(), town: &self.town, transient: self.alert_views(), daemon }
     }
 
     pub(super) fn refuse(&self, owed: Vec<Owed>, error: &StoreError) {

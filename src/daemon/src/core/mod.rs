@@ -1,8 +1,10 @@
 //! The one loop: drain inputs → decide → append everything in one durable transaction → only then perform
 //! effects, answer and publish. Whatever it says has happened is on disk.
 
+mod alerts;
 mod asks;
 mod slow;
+mod sources;
 mod upkeep;
 mod workers;
 
@@ -16,7 +18,9 @@ use yard_engine::plan::Scope;
 use yard_engine::{BeadId, DispatchId, Timestamp};
 use yard_workers::{LocalPool, WorkerReport};
 
+use self::alerts::Telling;
 use self::slow::SlowPass;
+pub(crate) use self::sources::{Sources, any_news};
 use crate::clock::{Clock, instant_after};
 use crate::eventlog::Published;
 use crate::input::{Input, Inputs, ReplyTo};
@@ -58,7 +62,8 @@ pub(crate) struct Core {
     starts: PendingStarts,
     waiters: Waiters,
     published: Arc<Published>,
-    alerts: Vec<String>,
+    telling: Telling,
+    sources: Sources,
     /// Passes that a spawn delay stretches.
     slow: Vec<SlowPass>,
     /// Stop requests that could not be passed on, for the next safety scan.
@@ -112,7 +117,8 @@ impl Core {
             starts: PendingStarts::default(),
             waiters: Waiters::default(),
             published: Arc::new(Published::default()),
-            alerts: Vec::new(),
+            telling: Telling::default(),
+            sources: Sources::default(),
             slow: Vec::new(),
             unasked: BTreeSet::new(),
             inside_worker: role == ServerRole::Command && std::env::var_os("YM_DISPATCH").is_some(),
@@ -126,6 +132,8 @@ impl Core {
         };
         core.read_config();
         core.next_scan = instant_after(core.store.state().settings().safety_scan.duration());
+        // Before workers are asked: a bead that was closed meanwhile needs no second try.
+        core.follow_sources();
         core.recover();
         core.store.decide(core.now, |tx| {
             tx.close_stale_contexts();
@@ -154,7 +162,8 @@ impl Core {
             let idle = batch.is_empty();
             self.turn(batch);
             let owes = !(self.starts.is_empty() && self.slow.is_empty() && self.waiters.is_empty());
-            if self.drain_is_over() || may_leave(owes) {
+            // Who leaves in the middle of an alert would have it told twice.
+            if self.drain_is_over() || (may_leave(owes) && self.telling.is_empty()) {
                 break;
             }
             if let Err(error) = self.store.checkpoint_if_due(idle) {
@@ -193,7 +202,12 @@ impl Core {
             Input::Worker(
                 WorkerReport::Running { dispatch, .. } | WorkerReport::StepDone { dispatch, .. },
             ) => !self.starts.awaits(dispatch),
-            Input::Worker(_) | Input::Ask { .. } | Input::Terminate | Input::Nudge => false,
+            Input::Worker(_)
+            | Input::Source(_)
+            | Input::AlertTold { .. }
+            | Input::Ask { .. }
+            | Input::Terminate
+            | Input::Nudge => false,
         }
     }
 
@@ -253,10 +267,12 @@ impl Core {
         if self.dispatches() {
             self.store.decide(now, |tx| tx.pass(Scope::Everything, None));
         }
+        self.settle_alerts_nobody_hears();
         match self.store.commit() {
             Ok(events) => {
                 self.perform(&events);
                 self.settle(&events, owed);
+                self.tell_alerts();
             }
             Err(error) => {
                 self.lost_the_disk(&error);
@@ -269,6 +285,8 @@ impl Core {
         match input {
             Input::Ask { request, reply_to } => self.take_ask(*request, reply_to, owed),
             Input::Worker(report) => self.take_report(&report),
+            Input::Source(reading) => self.take_reading(&reading),
+            Input::AlertTold { id, error } => self.alert_told(&id, error),
             Input::Terminate => {
                 let timeout = self.store.state().settings().shutdown_timeout.duration();
                 self.start_drain(timeout, false, None);

@@ -25,7 +25,6 @@ impl Core {
         }
         if self.read_only.is_none() {
             error!(%failure, "the journal takes no writes; trying again every second");
-            self.alerts.push(format!("the town is read-only: {failure}"));
         }
         self.read_only = Some(failure.to_string());
     }
@@ -39,9 +38,9 @@ impl Core {
             Ok(events) => {
                 info!("the journal takes writes again");
                 self.read_only = None;
-                self.alerts.retain(|alert| !alert.starts_with("the town is read-only"));
                 self.perform(&events);
                 self.settle(&events, Vec::new());
+                self.follow_sources_anew();
             }
             Err(error) => self.lost_the_disk(&error),
         }
@@ -60,6 +59,7 @@ impl Core {
         }
         self.next_look = now + LOOK_AROUND;
         self.read_config();
+        self.follow_sources();
         let busy = host::too_busy(self.store.state().settings());
         let time = self.now;
         self.store.decide(time, |tx| tx.host_observed(busy));
@@ -102,15 +102,15 @@ impl Core {
             return;
         }
         self.config_seen = Some(seen);
-        self.alerts.retain(|alert| !alert.starts_with("config:"));
+        let now = self.now;
         match config::read_settings(&path) {
-            Ok(settings) => {
-                let now = self.now;
-                self.store.decide(now, |tx| tx.settings_read(&settings));
-            }
+            Ok(settings) => self.store.decide(now, |tx| {
+                tx.config_mistake(None);
+                tx.settings_read(&settings);
+            }),
             Err(error) => {
                 warn!(%error, "the config file has a mistake; the old settings stay in force");
-                self.alerts.push(format!("config: {error}"));
+                self.store.decide(now, |tx| tx.config_mistake(Some(&format!("config: {error}"))));
             }
         }
     }
@@ -134,8 +134,8 @@ impl Core {
 
     pub(super) fn drain_is_over(&self) -> bool {
         self.drain.as_ref().is_some_and(|drain| {
-            drain.leave_running
-                || self.store.state().live_count() == 0
+            let told = self.telling.is_empty();
+            (told && (drain.leave_running || self.store.state().live_count() == 0))
                 || Instant::now() > drain.until + DRAIN_SLACK
         })
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use tracing::warn;
-use yard_engine::dispatch::{DispatchEvent, StopReason};
+use yard_engine::command::{Recovery, RecoveryKind};
+use yard_engine::dispatch::{DispatchEvent, Next, Outcome, StopReason};
 use yard_engine::{DispatchId, Event, Millis, Recorded};
 use yard_workers::{Recovered, WorkerReport};
 
@@ -59,6 +60,26 @@ impl Core {
         }
     }
 
+    /// Asks the claims about every live worker now; says which were found dead.
+    pub(super) fn look_for_dead_workers(&mut self) -> Vec<Recovery> {
+        let live: Vec<DispatchId> = self.store.state().live_dispatches().map(|d| d.id.clone()).collect();
+        self.safety_scan(self.now);
+        let dead = live.into_iter().filter_map(|id| {
+            let ended = self.store.state().dispatch(&id)?.ended.as_ref()?;
+            let Outcome::Lost { why } = &ended.outcome else { return None };
+            Some(Recovery {
+                kind: RecoveryKind::DeadWorker,
+                id: id.to_string(),
+                message: why.clone(),
+                action: match ended.next {
+                    Next::Requeued | Next::BackInQueue => "tried again".to_owned(),
+                    Next::Finished | Next::Settled(_) | Next::AwaitingClose { .. } => "ended".to_owned(),
+                },
+            })
+        });
+        dead.collect()
+    }
+
     /// A stop that was requested may not have reached the worker.
     pub(super) fn ask_again_to_stop(&mut self, id: &DispatchId) {
         let live = self.store.state().dispatch(id).filter(|d| d.is_live());
@@ -108,6 +129,7 @@ impl Core {
                 DispatchEvent::Ended { id, .. } => ended.push(id),
                 DispatchEvent::Running { .. }
                 | DispatchEvent::StepDone { .. }
+                | DispatchEvent::CloseOverdue { .. }
                 | DispatchEvent::LateReport { .. } => {}
             }
         }
@@ -146,7 +168,7 @@ impl Core {
     /// Hands a dispatch over whose start is durable.
     pub(super) fn spawn(&mut self, id: &DispatchId) {
         let Some(dispatch) = self.store.state().dispatch(id).filter(|d| d.is_live()) else { return };
-        let order = launch::order(self.store.state(), &self.town, dispatch);
+        let order = launch::order(self.store.state(), &self.town, &self.sources, dispatch);
         let started = order.and_then(|order| self.pool.start(order).map_err(|e| e.to_string()));
         if let Err(error) = started {
             self.own_reports.push(WorkerReport::StartFailed { dispatch: id.clone(), error });

@@ -89,7 +89,7 @@ impl Tx<'_> {
             if !self.state().beads.contains_key(&on) && !named.contains(after.as_str()) {
                 return Err(Refusal::new("unknown-bead", format!("there is no bead {on} to wait for")));
             }
-            dependencies.push(Dependency { on, kind: DepKind::Blocks });
+            dependencies.push(Dependency::new(on, DepKind::Blocks));
         }
         let title = item.name.clone().unwrap_or_else(|| item.argv.join(" ").chars().take(200).collect());
         let title = if title.trim().is_empty() { "command".to_owned() } else { title };

@@ -1,13 +1,15 @@
 //! Native beads being made, changed, linked and closed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::Asker;
+use super::alerts::bead_key;
 use super::bounds::{check_argv, check_description, check_texts, check_title};
-use crate::bead::{Bead, BeadChange, BeadEvent, BeadStatus, DepKind, Dependency, default_bead_priority};
+use crate::bead::{
+    Bead, BeadChange, BeadEvent, BeadStatus, DepKind, Dependency, default_bead_priority, one_per_pair,
+};
 use crate::command::{Answer, NewBead};
 use crate::context::{CloseReason, ContextEvent};
-use crate::convoy::ConvoyEvent;
 use crate::ids::{base36, scatter};
 use crate::readiness::{arrows, claimed_elsewhere};
 use crate::refusal::Refusal;
@@ -66,15 +68,8 @@ impl Tx<'_> {
                 return Err(Refusal::new("cross-rig", message));
             }
         }
-        let mut edges: BTreeMap<BeadId, DepKind> = BTreeMap::new();
-        for edge in &new.dependencies {
-            if edge.on == id {
-                return Err(Refusal::new("cycle", format!("{id} cannot depend on itself")));
-            }
-            let kind = edges.entry(edge.on.clone()).or_insert_with(|| edge.kind.clone());
-            if edge.kind.blocks() && !kind.blocks() {
-                *kind = edge.kind.clone();
-            }
+        if new.dependencies.iter().any(|edge| edge.on == id) {
+            return Err(Refusal::new("cycle", format!("{id} cannot depend on itself")));
         }
         let closed = new.status.is_closed();
         Ok(Bead {
@@ -86,11 +81,16 @@ impl Tx<'_> {
             priority: new.priority.unwrap_or_else(default_bead_priority),
             assignee: new.assignee.clone().filter(|t| !t.is_empty()),
             labels: new.labels.clone(),
-            dependencies: edges.into_iter().map(|(on, kind)| Dependency { on, kind }).collect(),
+            dependencies: one_per_pair(new.dependencies.clone()),
             argv: new.argv.clone(),
             created_at: new.created_at.unwrap_or(self.now()),
             closed_at: closed.then_some(self.now()),
             close_reason: new.close_reason.clone().filter(|_| closed),
+            source: None,
+            defer_until: new.defer_until,
+            pinned: new.pinned,
+            ephemeral: new.ephemeral,
+            is_template: new.is_template,
         })
     }
 
@@ -100,7 +100,7 @@ impl Tx<'_> {
         text: &str,
         change: &BeadChange,
     ) -> Result<Answer, Refusal> {
-        let id = self.state().exact_bead(text)?;
+        let id = self.state().native_bead(text)?;
         if let Some(title) = &change.title {
             check_title(title)?;
         }
@@ -134,7 +134,7 @@ impl Tx<'_> {
         texts: &[String],
         reason: Option<&str>,
     ) -> Result<Answer, Refusal> {
-        let found: Result<Vec<_>, _> = texts.iter().map(|t| self.state().exact_bead(t)).collect();
+        let found: Result<Vec<_>, _> = texts.iter().map(|t| self.state().native_bead(t)).collect();
         let open: Vec<BeadId> = found?.into_iter().filter(|id| !self.state().is_closed(id)).collect();
         for id in &open {
             self.close_bead(id, reason.unwrap_or("closed"), asker.actor);
@@ -150,37 +150,32 @@ impl Tx<'_> {
     /// Closes a bead, and with it a context that waited for it and a convoy it was the last of.
     pub(super) fn close_bead(&mut self, id: &BeadId, reason: &str, actor: &str) {
         let (reason, actor) = (reason.to_owned(), actor.to_owned());
-        self.emit(BeadEvent::Closed { id: id.clone(), reason, actor: actor.clone() });
-        self.close_stale_context(&Asker { actor: &actor, kitchen: &super::Kitchen::default() }, id);
-        self.close_complete_convoys(id, &actor);
+        self.emit(BeadEvent::Closed { id: id.clone(), reason, actor: actor.clone(), closed_at: None });
+        self.follow_close(id, &actor);
     }
 
-    /// Closes the convoys of which this bead was the last to close.
-    fn close_complete_convoys(&mut self, bead: &BeadId, actor: &str) {
-        for id in self.state().convoys_tracking(bead).map(|c| c.id.clone()).collect::<Vec<_>>() {
-            self.close_if_complete(&id, actor);
-        }
-    }
-
-    /// Closes a convoy of which every bead is closed, unless its owner looks after it.
-    pub(super) fn close_if_complete(&mut self, id: &ConvoyId, actor: &str) {
-        let open = self.state().convoy(id).is_some_and(|c| c.is_open() && !c.owned);
-        if open && self.state().open_beads_of(id) == 0 {
-            let (id, reason) = (id.clone(), "all tracked beads are closed".to_owned());
-            self.emit(ConvoyEvent::Closed { id, reason, actor: actor.to_owned() });
+    /// What a bead's close means for its context, its alert and its convoys.
+    pub(crate) fn follow_close(&mut self, id: &BeadId, actor: &str) {
+        self.close_stale_context(&Asker { actor, kitchen: &super::Kitchen::default() }, id);
+        self.end_alert(&bead_key(id));
+        for convoy in self.state().convoys_tracking(id).map(|c| c.id.clone()).collect::<Vec<_>>() {
+            self.close_if_complete(&convoy, actor);
         }
     }
 
     /// A context whose bead was closed or taken is closed at once.
     pub(super) fn close_stale_context(&mut self, asker: &Asker<'_>, id: &BeadId) {
-        let Some(entry) = self.state().beads.get(id) else { return };
+        let gone = self.state().gone.get(id);
+        let Some(entry) = self.state().beads.get(id).or(gone) else { return };
         let Some(context) = entry.work.context.as_ref().and_then(|c| self.state().contexts.get(c)) else {
             return;
         };
         if entry.work.live.is_some() {
             return;
         }
-        let detail = if entry.bead.is_closed() {
+        let detail = if gone.is_some() {
+            format!("{id} vanished from its workspace")
+        } else if entry.bead.is_closed() {
             format!("{id} was closed")
         } else {
             match claimed_elsewhere(entry).filter(|_| !context.forced) {
@@ -199,7 +194,7 @@ impl Tx<'_> {
     }
 
     pub(super) fn bead_reopen(&mut self, asker: &Asker<'_>, text: &str) -> Result<Answer, Refusal> {
-        let id = self.state().exact_bead(text)?;
+        let id = self.state().native_bead(text)?;
         if !self.state().is_closed(&id) {
             return Ok(done(false, format!("{id} is open already"), &id));
         }
@@ -214,12 +209,12 @@ impl Tx<'_> {
         on: &str,
         kind: &DepKind,
     ) -> Result<Answer, Refusal> {
-        let id = self.state().exact_bead(text)?;
+        let id = self.state().native_bead(text)?;
         let on = self.state().exact_bead(on)?;
         if id == on {
             return Err(Refusal::new("cycle", format!("{id} cannot depend on itself")));
         }
-        let dependency = Dependency { on: on.clone(), kind: kind.clone() };
+        let dependency = Dependency::new(on.clone(), kind.clone());
         if self.state().beads[&id].bead.dependencies.contains(&dependency) {
             return Ok(done(false, format!("{id} depends on {on} already"), &id));
         }
@@ -238,7 +233,7 @@ impl Tx<'_> {
         text: &str,
         on: &str,
     ) -> Result<Answer, Refusal> {
-        let id = self.state().exact_bead(text)?;
+        let id = self.state().native_bead(text)?;
         let on = BeadId::parse(on)?;
         if !self.state().beads[&id].bead.dependencies.iter().any(|d| d.on == on) {
             return Ok(done(false, format!("{id} does not depend on {on}"), &id));
@@ -260,6 +255,9 @@ impl Tx<'_> {
             taken.insert(id.clone());
             beads.push(self.checked_bead_with(new, id)?);
         }
+        if let Some(shown) = beads.iter().find(|b| self.state().shows(&b.id).is_some()) {
+            return Err(self.state().read_only(&shown.id));
+        }
         if let Some(running) =
             beads.iter().find(|b| self.state().bead(&b.id).is_some_and(|e| e.work.live.is_some()))
         {
@@ -268,10 +266,13 @@ impl Tx<'_> {
         }
         let ids: Vec<String> = beads.iter().map(|b| b.id.to_string()).collect();
         for bead in beads {
-            let id = bead.id.clone();
+            let (id, is_closed) = (bead.id.clone(), bead.is_closed());
             self.emit(BeadEvent::Added { bead: Box::new(bead), actor: asker.actor.to_owned() });
-            self.close_stale_context(asker, &id);
-            self.close_complete_convoys(&id, asker.actor);
+            if is_closed {
+                self.follow_close(&id, asker.actor);
+            } else {
+                self.close_stale_context(asker, &id);
+            }
         }
         Ok(Answer::Created { ids })
     }

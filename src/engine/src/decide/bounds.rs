@@ -110,3 +110,13 @@ fn no_nul(what: &str, text: &str) -> Result<(), Refusal> {
     }
     Ok(())
 }
+
+/// A branch to start from.
+pub(super) fn check_base_branch(branch: &str) -> Result<(), Refusal> {
+    check_word("base branch", branch)
+}
+
+/// Somebody to be told: an address of whatever kind the alert command understands.
+pub(super) fn check_watcher(watcher: &str) -> Result<(), Refusal> {
+    check_word("watcher", watcher)
+}

@@ -45,9 +45,32 @@ impl State {
         let found = self.find_bead(text).ok();
         let refusal = Refusal::new("unknown-bead", format!("there is no bead {text:?}"));
         Err(match found {
+            _ if self.gone.contains_key(&wanted) => {
+                refusal.hint("it vanished from the workspace it came from")
+            }
             Some(near) => refusal.hint(format!("did you mean {near}?")),
             None => refusal.hint("ym bead add makes one; ym bead list shows what there is"),
         })
+    }
+
+    /// A native bead by its whole id: what a workspace shows is changed in the workspace.
+    pub(crate) fn native_bead(&self, text: &str) -> Result<BeadId, Refusal> {
+        let id = self.exact_bead(text)?;
+        if self.shows(&id).is_some() { Err(self.read_only(&id)) } else { Ok(id) }
+    }
+
+    /// The rig whose workspace shows a bead.
+    pub(crate) fn shows(&self, id: &BeadId) -> Option<&RigName> {
+        self.beads.get(id).and_then(|entry| entry.bead.source.as_ref())
+    }
+
+    pub(crate) fn read_only(&self, id: &BeadId) -> Refusal {
+        let rig = self.shows(id).map(RigName::as_str).unwrap_or_default();
+        Refusal::new(
+            "read-only-bead",
+            format!("{id} belongs to the beads workspace of rig {rig}, which ym only reads"),
+        )
+        .hint("change it there, with br or bd; ym sees it at once")
     }
 
     /// A convoy by id or unique prefix.
@@ -63,6 +86,11 @@ impl State {
             }
             (None, None, _) => Err(Refusal::new("unknown-convoy", format!("there is no convoy {text:?}"))),
         }
+    }
+
+    /// A rig by name.
+    pub fn find_rig(&self, text: &str) -> Result<&Rig, Refusal> {
+        self.known_rig(&RigName::parse(text)?)
     }
 
     pub(crate) fn known_rig(&self, name: &RigName) -> Result<&Rig, Refusal> {

@@ -1,14 +1,19 @@
 //! Decisions: one file per family of commands. Each reads the state, refuses or emits, and answers.
 
 mod add;
+mod alerts;
 mod beads;
 mod bounds;
+mod convoys;
+mod launch;
 mod lookup;
 mod operator;
+mod recover;
 mod reports;
 mod rigs;
 mod schedule;
 mod sling;
+mod sources;
 mod time;
 
 use std::collections::BTreeMap;
@@ -69,9 +74,20 @@ impl Tx<'_> {
             Command::Hold { id, held } => self.hold(asker, id, *held),
             Command::Priority { id, priority } => self.priority(asker, id, *priority),
             Command::Cancel { id, at_once } => self.cancel(asker, id, *at_once),
-            Command::ConvoyCreate { title, beads, owned, merge } => {
-                self.convoy_create(asker, title, beads, *owned, *merge)
+            Command::ConvoyCreate(new) => self.convoy_create(asker, new),
+            Command::ConvoyAdd { id, beads } => self.convoy_add(asker, id, beads),
+            Command::ConvoyStage { targets, title, launch } => {
+                self.convoy_stage(asker, targets, title.as_deref(), *launch)
             }
+            Command::ConvoyLaunch { targets, force } => self.convoy_launch(asker, targets, *force),
+            Command::ConvoyCheck { id, dry_run } => self.convoy_check(asker, id.as_deref(), *dry_run),
+            Command::ConvoyClose { id, reason, force } => {
+                self.convoy_close(asker, id, reason.as_deref(), *force)
+            }
+            Command::ConvoyLand { id, force, dry_run } => self.convoy_land(asker, id, *force, *dry_run),
+            Command::ConvoyWatch { id, watcher, wants } => self.convoy_watch(asker, id, watcher, *wants),
+            Command::Recover { dry_run } => Ok(self.recover(asker, *dry_run)),
+            Command::AlertAck { id } => self.alert_ack(asker, id),
             Command::Undo => self.undo(asker),
         }
     }

@@ -1,13 +1,11 @@
 //! What an operator does to single beads: hold, priority, cancel, kill; convoys by hand; and taking things back.
 
 use super::Asker;
-use super::bounds::{check_priority, check_title};
+use super::bounds::check_priority;
 use crate::command::{Answer, Command};
 use crate::context::{CloseReason, ContextEvent};
-use crate::convoy::{Convoy, ConvoyEvent};
 use crate::dispatch::{DispatchEvent, StopReason};
 use crate::refusal::Refusal;
-use crate::settings::Merge;
 use crate::town::{TownEvent, Undoable};
 use crate::tx::Tx;
 use crate::{BeadId, ContextId};
@@ -24,7 +22,7 @@ impl Tx<'_> {
 
     fn scheduled(&self, text: &str) -> Result<(BeadId, ContextId), Refusal> {
         let id = self.state().find_bead(text)?;
-        let work = &self.state().beads[&id].work;
+        let work = self.state().work(&id).cloned().unwrap_or_default();
         match (&work.context, &work.live) {
             (Some(context), None) => Ok((id, context.clone())),
             (_, Some(_)) => Err(Refusal::new("running", format!("{id} is running"))
@@ -68,7 +66,7 @@ impl Tx<'_> {
     /// Calls work off. Waiting work leaves the schedule; a worker is asked to stop and its end settles the rest.
     pub(super) fn cancel(&mut self, asker: &Asker<'_>, text: &str, at_once: bool) -> Result<Answer, Refusal> {
         let bead = self.state().find_bead(text)?;
-        let work = self.state().beads[&bead].work.clone();
+        let work = self.state().work(&bead).cloned().unwrap_or_default();
         if let Some(live) = work.live {
             let asked =
                 self.state().dispatch(&live).is_some_and(|d| d.stop == Some(StopReason::UserCancelled));
@@ -93,40 +91,6 @@ impl Tx<'_> {
             return Ok(done(true, format!("{bead} is cancelled"), &bead));
         }
         Err(Refusal::new("not-scheduled", format!("{bead} is neither running nor scheduled")))
-    }
-
-    pub(super) fn convoy_create(
-        &mut self,
-        asker: &Asker<'_>,
-        title: &str,
-        beads: &[String],
-        owned: bool,
-        merge: Option<Merge>,
-    ) -> Result<Answer, Refusal> {
-        check_title(title)?;
-        let mut tracked = Vec::new();
-        for text in beads {
-            let id = self.state().exact_bead(text)?;
-            if !tracked.contains(&id) {
-                tracked.push(id);
-            }
-        }
-        if tracked.is_empty() {
-            return Err(Refusal::new("no-bead", "a convoy needs at least one bead"));
-        }
-        let (id, created_at) = (self.state().new_convoy_id(), self.now());
-        let convoy = Convoy {
-            id: id.clone(),
-            title: title.to_owned(),
-            tracked,
-            owned,
-            merge,
-            created_at,
-            closed: None,
-        };
-        self.emit(ConvoyEvent::Created { convoy: Box::new(convoy), actor: asker.actor.to_owned() });
-        self.close_if_complete(&id, asker.actor);
-        Ok(Answer::Created { ids: vec![id.to_string()] })
     }
 
     /// Takes the last operator command back. What its inverse would itself make undoable is not remembered.

@@ -7,7 +7,7 @@ use crate::context::{CloseReason, Context, ContextEvent};
 use crate::dispatch::{Category, Dispatch, DispatchEvent, Next, Outcome, StopReason};
 use crate::retry;
 use crate::tx::Tx;
-use crate::{DispatchId, Millis};
+use crate::{BeadId, DispatchId, Millis};
 
 /// How long the daemon lets a context rest after a failed start.
 const REST_AFTER_FAILED_START: Millis = Millis::seconds(1);
@@ -86,6 +86,7 @@ impl Tx<'_> {
         if crate::breaker::trips(failures, self.state().settings.max_dispatch_failures) {
             let detail = Some(format!("{failures} starts failed, the last: {error}"));
             self.close(&asker, &context_id, id.bead(), CloseReason::CircuitBroken, detail);
+            self.alert_if_given_up(id.bead());
         }
     }
 
@@ -130,11 +131,7 @@ impl Tx<'_> {
         let Some(dispatch) = self.live(id, "ended") else { return };
         self.worker_running(id, None);
         if exit.is_success() {
-            self.end(id, Outcome::Succeeded, Next::Finished);
-            if !self.state().is_closed(id.bead()) {
-                self.close_bead(id.bead(), "completed", &id.to_string());
-            }
-            return;
+            return self.end_succeeded(id);
         }
         match dispatch.stop {
             // Called off is called off, also when the worker failed by itself before it noticed.
@@ -152,6 +149,42 @@ impl Tx<'_> {
             message: exit.message.clone(),
         };
         self.end_failed(&dispatch, outcome, exit.category);
+    }
+
+    /// Native beads are closed by their worker's success; those of a workspace by whoever keeps it.
+    fn end_succeeded(&mut self, id: &DispatchId) {
+        let bead = id.bead();
+        let Some(entry) = self.state().bead(bead).filter(|entry| !entry.bead.is_closed()) else {
+            return self.end(id, Outcome::Succeeded, Next::Finished);
+        };
+        if entry.bead.source.is_some() {
+            let until = self.now().after(self.state().settings.close_grace.duration());
+            return self.end(id, Outcome::Succeeded, Next::AwaitingClose { until });
+        }
+        self.end(id, Outcome::Succeeded, Next::Finished);
+        self.close_bead(bead, "completed", &id.to_string());
+    }
+
+    /// A finished bead was not closed by its tracker in time: its worker counts as crashed.
+    pub(super) fn close_overdue(&mut self, bead: &BeadId) {
+        let Some(entry) = self.state().bead(bead) else { return };
+        let id = DispatchId::new(bead.clone(), entry.work.attempts);
+        let context = entry.work.last_context.as_ref().and_then(|c| self.state().context(c)).cloned();
+        let Some(mut context) = context else { return };
+        match retry::next_try(&self.state().settings, &context, Category::Crash) {
+            retry::NextTry::Never(verdict) => {
+                self.emit(DispatchEvent::CloseOverdue { id, next: Next::Settled(verdict) });
+                self.alert_if_given_up(bead);
+            }
+            retry::NextTry::After(wait) => {
+                self.emit(DispatchEvent::CloseOverdue { id, next: Next::Requeued });
+                context.not_before = (wait.0 > 0).then(|| self.now().after(wait.duration()));
+                context.crashes += 1;
+                self.open_successor("scheduler", context);
+                let asker = Asker { actor: "scheduler", kitchen: &super::Kitchen::default() };
+                self.close_stale_context(&asker, bead);
+            }
+        }
     }
 
     fn end(&mut self, id: &DispatchId, outcome: Outcome, next: Next) {
@@ -188,7 +221,10 @@ impl Tx<'_> {
             return self.end(&dispatch.id, outcome, Next::Settled(Verdict::Failed));
         };
         match retry::next_try(&self.state().settings, context, category) {
-            retry::NextTry::Never(verdict) => self.end(&dispatch.id, outcome, Next::Settled(verdict)),
+            retry::NextTry::Never(verdict) => {
+                self.end(&dispatch.id, outcome, Next::Settled(verdict));
+                self.alert_if_given_up(dispatch.id.bead());
+            }
             retry::NextTry::After(wait) => {
                 self.requeue(dispatch, outcome, |context, now| {
                     context.not_before = (wait.0 > 0).then(|| now.after(wait.duration()));

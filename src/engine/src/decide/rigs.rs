@@ -41,7 +41,16 @@ impl Tx<'_> {
             let message = format!("rig {name} has {scheduled} scheduled and {running} running beads");
             return Err(Refusal::new("busy", message).hint("clear or cancel them first, or park the rig"));
         }
+        let shown = self.state().beads().filter(|entry| entry.bead.source.as_ref() == Some(name));
+        let shown: Vec<crate::BeadId> = shown.map(|entry| entry.bead.id.clone()).collect();
         self.emit(RigEvent::Removed { name: name.clone(), actor: asker.actor.to_owned() });
+        // What its workspace showed has gone with it.
+        for bead in &shown {
+            self.close_stale_context(asker, bead);
+            self.end_alerts_about(bead);
+        }
+        self.end_alert(&format!("source:{name}"));
+        self.end_alert(&format!("source-conflict:{name}"));
         Ok(done(true, format!("rig {name} removed"), name))
     }
 

@@ -1,6 +1,7 @@
 //! The scheduler's own commands: run, pause, resume, clear, retry.
 
 use super::Asker;
+use super::alerts::bead_key;
 use crate::bead::Verdict;
 use crate::command::{Answer, Command};
 use crate::context::{CloseReason, Context, ContextEvent};
@@ -140,12 +141,18 @@ impl Tx<'_> {
         let predecessor = Some(old.id.clone());
         let id = self.state().next_context_id();
         let context = Context { id, predecessor, closed: None, rest_until: None, ..old };
+        self.end_alert(&bead_key(context.bead()));
         self.emit(ContextEvent::Opened { context: Box::new(context), actor: actor.to_owned() });
     }
 
     pub(super) fn retry(&mut self, asker: &Asker<'_>, text: &str) -> Result<Answer, Refusal> {
         let id = self.state().find_bead(text)?;
-        let entry = &self.state().beads[&id];
+        let Some(entry) = self.state().bead(&id) else {
+            return Err(Refusal::new(
+                "unknown-bead",
+                format!("{id} vanished from the workspace it came from"),
+            ));
+        };
         if entry.bead.is_closed() {
             return Err(
                 Refusal::new("closed", format!("{id} is closed")).hint(format!("ym bead reopen {id}"))

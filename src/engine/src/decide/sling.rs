@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::alerts::bead_key;
 use super::bounds::check_sling;
 use super::{Asker, Kitchen};
 use crate::bead::{Bead, BeadEntry, BeadStatus};
@@ -15,7 +16,7 @@ use crate::readiness::claimed_elsewhere;
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::tx::Tx;
-use crate::{BeadId, ContextId, ConvoyId, FormulaName, RigName};
+use crate::{BeadId, ContextId, ConvoyId, FormulaName, RigName, Timestamp};
 
 /// A bead that passed every guard, or what is said about one that did not.
 type Judged = Result<Accepted, Box<SlingResult>>;
@@ -108,6 +109,10 @@ impl Tx<'_> {
         };
         if only.starts_with(CONVOY_PREFIX) {
             let convoy = &state.convoys[&state.find_convoy(only)?];
+            if convoy.staged.is_some() {
+                return Err(Refusal::new("staged", format!("convoy {} is staged", convoy.id))
+                    .hint(format!("ym convoy launch {} lets it go", convoy.id)));
+            }
             if !convoy.is_open() {
                 return Err(Refusal::new("closed", format!("convoy {} is closed", convoy.id)));
             }
@@ -158,6 +163,20 @@ impl Tx<'_> {
         Ok(Targets { beads, is_set: false, convoy: None, title })
     }
 
+    /// Asks for one bead of a convoy: the same guards, the same context as any sling.
+    pub(crate) fn sling_into(
+        &mut self,
+        asker: &Asker<'_>,
+        bead: &BeadId,
+        convoy: &ConvoyId,
+        request: &SlingRequest,
+    ) -> SlingResult {
+        match self.judge(bead, request, true, asker.kitchen) {
+            Err(result) => *result,
+            Ok(accepted) => self.open_context(asker, request, &accepted, Some(convoy.clone())),
+        }
+    }
+
     /// The guards, in the order the manual gives.
     fn judge(&self, id: &BeadId, request: &SlingRequest, is_set: bool, kitchen: &Kitchen) -> Judged {
         let state = self.state();
@@ -174,9 +193,8 @@ impl Tx<'_> {
         if bead.is_closed() {
             return no(left_out, "closed", format!("{id} is {}", bead.status.as_str()));
         }
-        if !bead.is_slingable() {
-            let message = format!("{id} is a bead of type {}, not work for a worker", bead.kind);
-            return no(left_out, "not-dispatchable", message);
+        if let Some(why) = bead.not_work_because() {
+            return no(left_out, "not-dispatchable", format!("{id}: {why}"));
         }
         if state.is_town_level(id) {
             return no(left_out, "not-dispatchable", format!("{id} is town-level and never dispatched"));
@@ -210,7 +228,7 @@ impl Tx<'_> {
             return Err(Box::new(result));
         }
         if !request.force {
-            guard_status(entry, left_out)?;
+            guard_status(entry, state.clock(), left_out)?;
         }
         let formula = state.formula_for(bead, &rig.name, request);
         if let Some(formula) = &formula
@@ -254,15 +272,9 @@ impl Tx<'_> {
         if untracked.is_empty() || request.no_convoy {
             return convoys;
         }
-        let convoy = Convoy {
-            id: self.state().new_convoy_id(),
-            title: targets.title.chars().take(200).collect(),
-            tracked: untracked.clone(),
-            owned: request.owned,
-            merge: request.merge,
-            created_at: self.now(),
-            closed: None,
-        };
+        let title = targets.title.chars().take(200).collect();
+        let made = Convoy::new(self.state().new_convoy_id(), title, untracked.clone(), self.now());
+        let convoy = Convoy { owned: request.owned, merge: request.merge, ..made };
         convoys.extend(untracked.into_iter().map(|bead| (bead, convoy.id.clone())));
         self.emit(ConvoyEvent::Created { convoy: Box::new(convoy), actor: asker.actor.to_owned() });
         convoys
@@ -313,6 +325,7 @@ impl Tx<'_> {
             predecessor: None,
             closed: None,
         };
+        self.end_alert(&bead_key(&accepted.bead));
         let mut result = SlingResult::new(accepted.bead.as_str(), SlingAction::Scheduled);
         result.context_id = Some(context.id.clone());
         result.rig = Some(accepted.rig.clone());
@@ -333,7 +346,7 @@ fn no_rig_for_a_set(request: &SlingRequest, what: &str) -> Result<(), Refusal> {
 }
 
 /// Somebody else's claim, or a person's wish, on a bead; `--force` overrides both.
-fn guard_status(entry: &BeadEntry, left_out: SlingAction) -> Result<(), Box<SlingResult>> {
+fn guard_status(entry: &BeadEntry, now: Timestamp, left_out: SlingAction) -> Result<(), Box<SlingResult>> {
     let id = &entry.bead.id;
     let no = |code: &str, message: String| {
         Err(Box::new(SlingResult::new(id.as_str(), left_out).because(code, message)))
@@ -343,6 +356,9 @@ fn guard_status(entry: &BeadEntry, left_out: SlingAction) -> Result<(), Box<Slin
     }
     if entry.bead.status == BeadStatus::Deferred {
         return no("deferred", format!("{id} was put off (status deferred); --force takes it"));
+    }
+    if let Some(until) = entry.bead.defer_until.filter(|until| *until > now) {
+        return no("deferred", format!("{id} was put off until {until}; --force takes it"));
     }
     Ok(())
 }

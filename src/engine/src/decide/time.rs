@@ -15,7 +15,9 @@ impl State {
         let timer = self.timers.first().map(|(due, _)| *due);
         let deadline = self.deadlines.first().map(|(due, _)| *due);
         let pause = self.pause.as_ref().and_then(|p| p.until);
-        [timer, deadline, pause].into_iter().flatten().min()
+        let alarm = self.alarms.first().map(|(due, _)| *due);
+        let close = self.awaited_closes.first().map(|(due, _)| *due);
+        [timer, deadline, pause, alarm, close].into_iter().flatten().min()
     }
 
     /// What an operator must look at: beads left with a verdict, by id.
@@ -34,8 +36,14 @@ impl Tx<'_> {
         if self.state().pause.as_ref().and_then(|p| p.until).is_some_and(|t| t <= now) {
             self.emit(TownEvent::Resumed { actor: "scheduler (the pause is over)".to_owned() });
         }
-        if self.state().timers.first().is_some_and(|(due, _)| *due <= now) {
+        let timer = self.state().timers.first().map(|(due, _)| *due);
+        let alarm = self.state().alarms.first().map(|(due, _)| *due);
+        if timer.into_iter().chain(alarm).any(|due| due <= now) {
             self.emit(TownEvent::ClockAdvanced {});
+        }
+        let unclosed = self.state().awaited_closes.iter().take_while(|(due, _)| *due <= now);
+        for bead in unclosed.map(|(_, bead)| bead.clone()).collect::<Vec<_>>() {
+            self.close_overdue(&bead);
         }
         let overdue = self.state().deadlines.iter().take_while(|(due, _)| *due <= now);
         for id in overdue.map(|(_, id)| id.clone()).collect::<Vec<_>>() {

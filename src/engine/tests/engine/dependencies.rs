@@ -203,7 +203,7 @@ fn a_circle_with_a_closed_bead_in_it_is_no_cycle() {
 #[test]
 fn two_edges_between_the_same_beads_count_once_and_the_blocking_one_wins() {
     let mut town = Town::deferred(5);
-    let twice = [other("related"), DepKind::WaitsFor].map(|kind| Dependency { on: bead_id("gt-a"), kind });
+    let twice = [other("related"), DepKind::WaitsFor].map(|kind| Dependency::new(bead_id("gt-a"), kind));
     town.bead("gt-a");
     town.import(vec![NewBead { dependencies: twice.into(), ..new_bead("gt-b", &[]) }]);
     town.sling(&["gt-b"]);

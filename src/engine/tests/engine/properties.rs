@@ -1,16 +1,18 @@
-//! Properties over random graphs, random commands and random bytes.
+//! Properties over random graphs, random commands, random readings and random bytes.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use yard_engine::bead::{BeadChange, BeadStatus, DepKind, Dependency};
-use yard_engine::command::{AddItem, NewBead, SlingRequest};
-use yard_engine::dispatch::{Category, StopReason};
+use yard_engine::bead::{BeadChange, BeadEvent, BeadStatus, DepKind, Dependency};
+use yard_engine::command::{AddItem, NewBead, NewConvoy, SlingRequest};
+use yard_engine::dispatch::{Category, DispatchEvent, StopReason};
 use yard_engine::event::KINDS;
 use yard_engine::rig::RigSwitch;
 use yard_engine::settings::Fairness;
-use yard_engine::{AccountName, Command, Event, Millis, Settings, State};
+use yard_engine::{AccountName, Command, Event, Millis, Settings, SourceReading, State};
 
 use crate::town::{Town, bead_id, exit, rig_name, stopped};
+use crate::words::{add_of, close_of, land_of, watch_of};
+use crate::workspace::Workspace;
 
 /// What may happen to a town; numbers are taken modulo what there is.
 #[derive(Debug, Clone)]
@@ -21,6 +23,35 @@ enum Happening {
     Configured { max_polecats: i64, batch_size: u32, fairness: Fairness, aging: bool },
     Reported { nth: usize, what: Report },
     Host(bool),
+    Tracked(usize, Change),
+    Read(Look),
+    Scanned,
+    AlertTold(usize),
+    RigLeaves,
+    RigJoins,
+}
+
+/// What somebody does in the tracker of a workspace.
+#[derive(Debug, Clone)]
+enum Change {
+    Write { edges: Vec<(usize, DepKind)>, status: BeadStatus },
+    Close,
+    Reopen,
+    Claim { ours: bool },
+    Release,
+    PutOff(u64),
+    Lose,
+}
+
+/// How a workspace is read.
+#[derive(Debug, Clone, Copy)]
+enum Look {
+    News,
+    Whole,
+    Doubtful,
+    Troubled,
+    /// An earlier reading once more.
+    Again(usize),
 }
 
 #[derive(Debug, Clone)]
@@ -62,6 +93,23 @@ enum Ask {
     Reopen(usize),
     Take(usize, BeadStatus, bool),
     Convoy(usize, usize),
+    Stage {
+        nth: Vec<usize>,
+        launch: bool,
+    },
+    StageAgain(usize),
+    LaunchTasks(Vec<usize>),
+    Launch {
+        nth: usize,
+        force: bool,
+    },
+    ConvoyAdd(usize, usize),
+    ConvoyClose(usize, bool),
+    Land(usize, bool),
+    Watch(usize, bool),
+    Check,
+    Recover(bool),
+    Ack(usize),
     Rig(RigSwitch),
     Undo,
 }
@@ -146,8 +194,50 @@ fn ask() -> impl Strategy<Value = Ask> {
         1 => n().prop_map(Ask::Reopen),
         1 => (n(), status(), any::<bool>()).prop_map(|(n, status, ours)| Ask::Take(n, status, ours)),
         1 => (n(), n()).prop_map(|(a, b)| Ask::Convoy(a, b)),
+        6 => convoy_ask(),
+        1 => any::<bool>().prop_map(Ask::Recover),
+        1 => (0_usize..4).prop_map(Ask::Ack),
         1 => proptest::sample::select(switches.to_vec()).prop_map(Ask::Rig),
         1 => Just(Ask::Undo),
+    ]
+}
+
+fn convoy_ask() -> impl Strategy<Value = Ask> {
+    let n = || 0_usize..60;
+    let convoy = || 0_usize..6;
+    prop_oneof![
+        3 => (vec(n(), 1..6), any::<bool>()).prop_map(|(nth, launch)| Ask::Stage { nth, launch }),
+        1 => convoy().prop_map(Ask::StageAgain),
+        2 => vec(n(), 1..6).prop_map(Ask::LaunchTasks),
+        2 => (convoy(), any::<bool>()).prop_map(|(nth, force)| Ask::Launch { nth, force }),
+        2 => (convoy(), n()).prop_map(|(nth, bead)| Ask::ConvoyAdd(nth, bead)),
+        1 => (convoy(), any::<bool>()).prop_map(|(nth, force)| Ask::ConvoyClose(nth, force)),
+        1 => (convoy(), any::<bool>()).prop_map(|(nth, force)| Ask::Land(nth, force)),
+        1 => (convoy(), any::<bool>()).prop_map(|(nth, wants)| Ask::Watch(nth, wants)),
+        1 => Just(Ask::Check),
+    ]
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let n = || 0_usize..60;
+    prop_oneof![
+        3 => (vec((n(), kind()), 0..3), status()).prop_map(|(edges, status)| Change::Write { edges, status }),
+        4 => Just(Change::Close),
+        1 => Just(Change::Reopen),
+        1 => any::<bool>().prop_map(|ours| Change::Claim { ours }),
+        1 => Just(Change::Release),
+        1 => (0_u64..30_000).prop_map(Change::PutOff),
+        1 => Just(Change::Lose),
+    ]
+}
+
+fn look() -> impl Strategy<Value = Look> {
+    prop_oneof![
+        4 => Just(Look::News),
+        2 => Just(Look::Whole),
+        1 => Just(Look::Doubtful),
+        1 => Just(Look::Troubled),
+        1 => (0_usize..8).prop_map(Look::Again),
     ]
 }
 
@@ -164,6 +254,11 @@ fn happening() -> impl Strategy<Value = Happening> {
         ),
         6 => (0_usize..8, report()).prop_map(|(nth, what)| Happening::Reported { nth, what }),
         1 => any::<bool>().prop_map(Happening::Host),
+        3 => (0_usize..60, change()).prop_map(|(nth, change)| Happening::Tracked(nth, change)),
+        3 => look().prop_map(Happening::Read),
+        1 => Just(Happening::Scanned),
+        1 => (0_usize..4).prop_map(Happening::AlertTold),
+        1 => prop_oneof![1 => Just(Happening::RigLeaves), 2 => Just(Happening::RigJoins)],
     ]
 }
 
@@ -177,7 +272,81 @@ fn graph() -> impl Strategy<Value = Vec<NewBead>> {
 }
 
 fn name(n: usize) -> String {
-    format!("{}-{n}", if n.is_multiple_of(3) { "w" } else { "gt" })
+    let prefix = match n % 6 {
+        0 | 3 => "w",
+        1 => "ox",
+        _ => "gt",
+    };
+    format!("{prefix}-{n}")
+}
+
+/// A town and the workspace of its rig `ox`.
+struct Yard {
+    town: Town,
+    tracker: Workspace,
+    /// Every reading there was.
+    readings: Vec<SourceReading>,
+}
+
+impl Yard {
+    fn of(beads: Vec<NewBead>) -> Self {
+        let mut town = Town::new();
+        town.rig_with("web", "w", |r| (r.max_polecats, r.path) = (Some(2), ".".to_owned()));
+        // Short enough for the times that pass.
+        town.configure(|s| (s.stale_after, s.close_grace) = (Millis(60_000), Millis(20_000)));
+        let mut tracker = town.workspace("ox", "ox");
+        let (shown, native): (Vec<_>, Vec<_>) =
+            beads.into_iter().partition(|b| b.id.as_deref().is_some_and(|id| id.starts_with("ox-")));
+        for bead in shown {
+            let id = bead.id.clone().unwrap_or_default();
+            tracker.has_with(&id, |b| (b.kind, b.dependencies) = (bead.kind, bead.dependencies));
+        }
+        let first = tracker.whole();
+        town.hears(&first);
+        town.import(native);
+        Self { town, tracker, readings: vec![first] }
+    }
+
+    /// Somebody changes the nth bead of the tracker, or writes a new one.
+    fn tracked(&mut self, nth: usize, change: &Change) {
+        let known = self.tracker.ids();
+        let id = known.get(nth % known.len().max(1)).cloned();
+        match (change, id) {
+            (Change::Write { edges, status }, _) => {
+                let (n, id) = (nth / 6 * 6 + 1, name(nth / 6 * 6 + 1));
+                let NewBead { dependencies, .. } = imported(n, edges, BeadStatus::Open, false);
+                let status = status.clone();
+                self.tracker.has_with(&id, |b| (b.dependencies, b.status) = (dependencies, status));
+            }
+            (_, None) => {}
+            (Change::Close, Some(id)) => self.tracker.closes(&id),
+            (Change::Reopen, Some(id)) => self.tracker.reopens(&id),
+            (Change::Claim { ours }, Some(id)) => {
+                self.tracker.claims(&id, if *ours { "ym/x" } else { "bob" })
+            }
+            (Change::Release, Some(id)) => self.tracker.releases(&id),
+            (Change::PutOff(span), Some(id)) => {
+                let until = self.town.in_time(Millis(*span));
+                self.tracker.changes(&id, |b| b.defer_until = Some(until));
+            }
+            (Change::Lose, Some(id)) => drop(self.tracker.loses(&id)),
+        }
+    }
+
+    fn read(&mut self, look: Look) {
+        let mut reading = match look {
+            Look::News | Look::Troubled => self.tracker.news(),
+            Look::Whole | Look::Doubtful => self.tracker.whole(),
+            Look::Again(nth) => self.readings[nth % self.readings.len()].clone(),
+        };
+        match look {
+            Look::Doubtful => reading.vanished = false,
+            Look::Troubled => reading.trouble = Some("its last line is cut off".to_owned()),
+            Look::News | Look::Whole | Look::Again(_) => {}
+        }
+        self.town.hears(&reading);
+        self.readings.push(reading);
+    }
 }
 
 fn imported(n: usize, edges: &[(usize, DepKind)], status: BeadStatus, epic: bool) -> NewBead {
@@ -187,14 +356,13 @@ fn imported(n: usize, edges: &[(usize, DepKind)], status: BeadStatus, epic: bool
         title: format!("bead {n}"),
         kind: if epic && n.is_multiple_of(5) { "epic".to_owned() } else { String::new() },
         status,
-        dependencies: edges
-            .map(|(on, kind)| Dependency { on: bead_id(&name(*on)), kind: kind.clone() })
-            .collect(),
+        dependencies: edges.map(|(on, kind)| Dependency::new(bead_id(&name(*on)), kind.clone())).collect(),
         ..NewBead::default()
     }
 }
 
-fn happens(town: &mut Town, happening: &Happening) {
+fn happens(yard: &mut Yard, happening: &Happening) {
+    let town = &mut yard.town;
     match happening {
         Happening::Asked(ask) => {
             let command = command(town, ask);
@@ -230,11 +398,33 @@ fn happens(town: &mut Town, happening: &Happening) {
             });
         }
         Happening::Host(busy) => town.act(|tx| tx.host_observed(busy.then(|| "load".to_owned()))),
+        Happening::Tracked(nth, change) => yard.tracked(*nth, change),
+        Happening::Read(look) => yard.read(*look),
+        Happening::Scanned => town.scan(),
+        Happening::AlertTold(nth) => {
+            let Some(id) = town.state.untold_alerts().nth(*nth).map(|alert| alert.id.clone()) else { return };
+            town.act(|tx| tx.alert_told(&id, None));
+        }
+        Happening::RigLeaves => {
+            let _ = town.command(&Command::RigRemove { name: rig_name("ox") });
+        }
+        Happening::RigJoins => {
+            if town.state.rig(&rig_name("ox")).is_none() {
+                town.workspace("ox", "ox");
+            }
+        }
     }
 }
 
 fn command(town: &Town, ask: &Ask) -> Command {
     let later = |millis: &u64| town.in_time(Millis(*millis));
+    let names = |nth: &[usize]| nth.iter().map(|n| name(*n)).collect::<Vec<_>>();
+    let convoy = |nth: &usize| {
+        let convoys: Vec<_> = town.state.convoys().collect();
+        convoys
+            .get(nth % convoys.len().max(1))
+            .map_or("hq-cv-none".to_owned(), |convoy| convoy.id.to_string())
+    };
     match ask {
         Ask::Add { after } => Command::Add {
             items: vec![AddItem {
@@ -281,12 +471,31 @@ fn command(town: &Town, ask: &Ask) -> Command {
         }
         Ask::Convoy(a, b) => {
             let beads = vec![name(*a), name(*b)];
-            Command::ConvoyCreate {
-                title: "convoy".to_owned(),
+            let owned = a.is_multiple_of(2);
+            Command::ConvoyCreate(Box::new(NewConvoy {
+                title: Some("convoy".to_owned()),
                 beads,
-                owned: a.is_multiple_of(2),
-                merge: None,
-            }
+                owned,
+                ..NewConvoy::default()
+            }))
+        }
+        Ask::Stage { nth, launch } => {
+            Command::ConvoyStage { targets: names(nth), title: None, launch: *launch }
+        }
+        Ask::StageAgain(nth) => {
+            Command::ConvoyStage { targets: vec![convoy(nth)], title: None, launch: false }
+        }
+        Ask::LaunchTasks(nth) => Command::ConvoyLaunch { targets: names(nth), force: true },
+        Ask::Launch { nth, force } => Command::ConvoyLaunch { targets: vec![convoy(nth)], force: *force },
+        Ask::ConvoyAdd(nth, bead) => add_of(&convoy(nth), &[&name(*bead)]),
+        Ask::ConvoyClose(nth, force) => close_of(&convoy(nth), *force),
+        Ask::Land(nth, force) => land_of(&convoy(nth), *force),
+        Ask::Watch(nth, wants) => watch_of(&convoy(nth), "bob", *wants),
+        Ask::Check => Command::ConvoyCheck { id: None, dry_run: false },
+        Ask::Recover(dry_run) => Command::Recover { dry_run: *dry_run },
+        Ask::Ack(nth) => {
+            let id = town.state.alerts().nth(*nth).map_or("al-none".to_owned(), |alert| alert.id.to_string());
+            Command::AlertAck { id }
         }
         Ask::Rig(switch) => Command::RigSwitch { name: rig_name("web"), switch: *switch },
         Ask::Undo => Command::Undo,
@@ -315,13 +524,11 @@ proptest! {
     /// Whatever happens: the town checks itself after every decision, and nothing starts before its blockers closed.
     #[test]
     fn no_history_breaks_the_town(beads in graph(), story in vec(happening(), 1..80)) {
-        let mut town = Town::new();
-        town.rig_with("web", "w", |r| (r.max_polecats, r.path) = (Some(2), ".".to_owned()));
-        town.import(beads);
+        let mut yard = Yard::of(beads);
         for happening in &story {
-            let (before, from) = (town.state.clone(), town.log.len());
-            happens(&mut town, happening);
-            check_starts(before, &town.log[from..]);
+            let (before, from) = (yard.town.state.clone(), yard.town.log.len());
+            happens(&mut yard, happening);
+            check_events(before, &yard.town.log[from..]);
         }
     }
 
@@ -329,6 +536,7 @@ proptest! {
     fn everything_ready_starts_when_there_is_no_limit(beads in graph()) {
         let mut town = Town::deferred(1_000);
         town.rig("web", "w");
+        town.rig("ox", "ox");
         let ids: Vec<String> = beads.iter().filter_map(|b| b.id.clone()).collect();
         town.import(beads);
         for id in &ids {
@@ -370,13 +578,25 @@ proptest! {
     }
 }
 
-/// No start of a decision may have an open blocker in the state it was made in.
-fn check_starts(mut state: State, events: &[yard_engine::Recorded]) {
+/// No start of a decision may have an open blocker in the state it was made in, nor an id that was used before; and
+/// what is closed does not close again.
+fn check_events(mut state: State, events: &[yard_engine::Recorded]) {
     for recorded in events {
-        if let Event::Dispatch(yard_engine::dispatch::DispatchEvent::Started { dispatch }) = &recorded.event {
-            let bead = dispatch.id.bead().as_str();
-            assert!(unblocked(&state, bead, &mut Vec::new()), "{bead} started before its blockers closed");
-            assert!(state.pause().is_none(), "{bead} started while paused");
+        match &recorded.event {
+            Event::Dispatch(DispatchEvent::Started { dispatch }) => {
+                let (id, bead) = (&dispatch.id, dispatch.id.bead().as_str());
+                assert!(
+                    unblocked(&state, bead, &mut Vec::new()),
+                    "{bead} started before its blockers closed"
+                );
+                assert!(state.pause().is_none(), "{bead} started while paused");
+                assert!(state.dispatch(id).is_none(), "{id} was used before");
+            }
+            Event::Bead(BeadEvent::Closed { id, .. }) => {
+                let open = state.bead(id).is_some_and(|entry| !entry.bead.is_closed());
+                assert!(open, "the close of {id} was seen twice");
+            }
+            _ => {}
         }
         state.apply(recorded);
         state.check_indexes().expect("the indexes are right after every event");
@@ -419,7 +639,34 @@ fn sample_log() -> Vec<yard_engine::Recorded> {
     town.act(|tx| tx.worker_lost(&id, "late"));
     town.close("gt-b");
     town.advance(Millis(5));
+    workspace_events(&mut town);
+    convoy_events(&mut town);
     town.log
+}
+
+fn workspace_events(town: &mut Town) {
+    let mut tracker = town.workspace("ox", "ox");
+    tracker.has(&["ox-a", "ox-b"]);
+    let mut troubled = tracker.news();
+    troubled.trouble = Some("its last line is cut off".to_owned());
+    town.hears(&troubled);
+    let id = town.state.alerts().next().expect("it was raised").id.clone();
+    town.act(|tx| tx.alert_told(&id, None));
+    town.does(&Command::AlertAck { id: id.to_string() });
+    tracker.loses("ox-b");
+    town.reads(&mut tracker);
+    town.sling(&["ox-a"]);
+    town.start();
+    town.exits_ok("ox-a");
+    town.advance(Millis::minutes(5));
+}
+
+fn convoy_events(town: &mut Town) {
+    town.beads(&["gt-x", "gt-y"]);
+    let (convoy, _) = town.launch(&["gt-x"]);
+    town.does(&watch_of(&convoy, "bob", true));
+    town.close("gt-x");
+    town.does(&add_of(&convoy, &["gt-y"]));
 }
 
 #[test]

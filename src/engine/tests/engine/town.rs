@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use yard_engine::bead::{BeadChange, BeadStatus, DepKind, Dependency};
-use yard_engine::command::{AddItem, NewBead, SlingAction, SlingRequest, SlingResult};
+use yard_engine::command::{AddItem, NewBead, NewConvoy, SlingAction, SlingRequest, SlingResult};
 use yard_engine::context::{CloseReason, Context};
 use yard_engine::dispatch::{Category, Dispatch, Outcome};
 use yard_engine::plan::{PlanReason, Scope};
@@ -50,7 +50,7 @@ pub(crate) fn sling_of(ids: &[&str]) -> SlingRequest {
 
 /// A native bead with these blocking dependencies.
 pub(crate) fn new_bead(id: &str, needs: &[&str]) -> NewBead {
-    let dependencies = needs.iter().map(|on| Dependency { on: bead_id(on), kind: DepKind::Blocks }).collect();
+    let dependencies = needs.iter().map(|on| Dependency::new(bead_id(on), DepKind::Blocks)).collect();
     NewBead { id: Some(id.to_owned()), title: format!("work on {id}"), dependencies, ..NewBead::default() }
 }
 
@@ -146,6 +146,11 @@ impl Town {
         self.command(command).expect_err("the command is refused")
     }
 
+    /// The town as its log tells it.
+    pub(crate) fn replayed(&self) -> &State {
+        &self.replayed
+    }
+
     // Building.
 
     pub(crate) fn rig(&mut self, name: &str, prefix: &str) {
@@ -162,6 +167,7 @@ impl Town {
             max_polecats: None,
             executor: None,
             formula: None,
+            source: None,
         };
         change(&mut rig);
         self.does(&Command::RigAdd { rig });
@@ -199,7 +205,7 @@ impl Town {
 
     pub(crate) fn child(&mut self, id: &str, parent: &str) {
         self.bead_with(id, |b| {
-            b.dependencies.push(Dependency { on: bead_id(parent), kind: DepKind::ParentChild });
+            b.dependencies.push(Dependency::new(bead_id(parent), DepKind::ParentChild));
         });
     }
 
@@ -231,7 +237,11 @@ impl Town {
     pub(crate) fn convoy(&mut self, beads: &[&str]) -> String {
         let beads = beads.iter().map(ToString::to_string).collect();
         let title = "a convoy".to_owned();
-        match self.does(&Command::ConvoyCreate { title, beads, owned: false, merge: None }) {
+        match self.does(&Command::ConvoyCreate(Box::new(NewConvoy {
+            title: Some(title),
+            beads,
+            ..NewConvoy::default()
+        }))) {
             Answer::Created { ids } => ids.into_iter().next().expect("an id"),
             other => panic!("{other:?}"),
         }

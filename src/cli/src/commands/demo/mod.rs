@@ -66,7 +66,7 @@ fn summary(session: &mut Session, seen: &watch::Seen, began: Instant) -> Done {
     let filter = yard_client::BeadFilter { all: true, ..yard_client::BeadFilter::default() };
     let beads: BeadList = session.ask_for(Ask::BeadList { filter })?;
     let seconds = began.elapsed().as_secs_f64();
-    let closed = beads.beads.iter().filter(|bead| bead.state == Standing::Closed).count();
+    let closed = beads.beads.iter().filter(|bead| bead.state == Some(Standing::Closed)).count();
     let out = &mut session.out;
     if out.json() {
         let broken = status.scheduler.circuit_broken;
@@ -80,8 +80,8 @@ fn summary(session: &mut Session, seen: &watch::Seen, began: Instant) -> Done {
         let of_rig =
             || beads.beads.iter().filter(|bead| bead.rig.as_ref().is_some_and(|name| name.as_str() == *rig));
         let open: Vec<String> = of_rig()
-            .filter(|bead| bead.state != Standing::Closed)
-            .map(|bead| format!("{} {}", bead.id, bead.state.as_str()))
+            .filter(|bead| bead.state != Some(Standing::Closed))
+            .map(|bead| format!("{} {}", bead.id, bead.state.map_or("gone", Standing::as_str)))
             .collect();
         let done = of_rig().count() - open.len();
         table.row(vec![(*rig).to_owned(), of_rig().count().to_string(), done.to_string(), open.join(", ")]);

@@ -53,7 +53,7 @@ pub(super) struct Piece {
 
 impl Piece {
     pub(super) fn bead(&self) -> NewBead {
-        let edge = |id: &String| Some(Dependency { on: BeadId::parse(id).ok()?, kind: DepKind::Blocks });
+        let edge = |id: &String| Some(Dependency::new(BeadId::parse(id).ok()?, DepKind::Blocks));
         NewBead {
             id: Some(self.id.clone()),
             title: self.title.clone(),
@@ -108,6 +108,7 @@ pub(super) fn rigs(town: &TownDir) -> Vec<Rig> {
             max_polecats: None,
             executor: None,
             formula: None,
+            source: None,
         })
     };
     RIGS.iter().filter_map(rig).collect()

@@ -1,0 +1,124 @@
+//! What a bead waits for, its own blockers and those it inherits. Many beads share their ancestors, so what an ancestor
+//! hands down is looked up once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use yard_engine::{BeadId, State};
+
+/// Of what a bead inherits, only the nearest are named: a chain of a thousand parents would name a thousand each time.
+const INHERITED: usize = 10;
+
+/// Looks blockers up, and remembers what parents hand down.
+pub(super) struct Blockers<'a> {
+    state: &'a State,
+    handed_down: BTreeMap<&'a BeadId, Vec<&'a BeadId>>,
+}
+
+impl<'a> Blockers<'a> {
+    pub(super) fn new(state: &'a State) -> Self {
+        Self { state, handed_down: BTreeMap::new() }
+    }
+
+    /// The beads this one waits for: all of its own, the nearest of its open ancestors'; each once.
+    pub(super) fn of(&mut self, id: &BeadId) -> Vec<BeadId> {
+        let Some(entry) = self.state.bead(id) else { return Vec::new() };
+        let mut found: Vec<&BeadId> = self.own(&entry.bead.id).collect();
+        for parent in self.state.parents_of(&entry.bead.id) {
+            found.extend(self.handed_down_by(parent));
+        }
+        let mut seen = BTreeSet::new();
+        found.into_iter().filter(|on| seen.insert(*on)).cloned().collect()
+    }
+
+    /// Blocking edges to beads that are not closed, or that nobody has.
+    fn own(&self, id: &'a BeadId) -> impl Iterator<Item = &'a BeadId> + use<'a> {
+        let state = self.state;
+        let edges = state.bead(id).into_iter().flat_map(|entry| &entry.bead.dependencies);
+        let blocking = edges.filter(|edge| edge.kind.blocks()).map(|edge| &edge.on);
+        blocking.filter(move |on| state.bead(on).is_none_or(|entry| !entry.bead.is_closed()))
+    }
+
+    /// What an ancestor hands down, nearest first. Its own ancestors come first, without recursion.
+    fn handed_down_by(&mut self, parent: &'a BeadId) -> Vec<&'a BeadId> {
+        let mut steps = vec![Step::Enter(parent)];
+        while let Some(step) = steps.pop() {
+            match step {
+                Step::Enter(ancestor) => {
+                    if self.handed_down.contains_key(ancestor) {
+                        continue;
+                    }
+                    // Ancestors that contain each other meet themselves here, with nothing yet.
+                    self.handed_down.insert(ancestor, Vec::new());
+                    // A closed one hands nothing down.
+                    if self.state.bead(ancestor).is_some_and(|entry| !entry.bead.is_closed()) {
+                        steps.push(Step::Leave(ancestor));
+                        steps.extend(self.state.parents_of(ancestor).map(Step::Enter));
+                    }
+                }
+                Step::Leave(ancestor) => {
+                    let above = self.state.parents_of(ancestor);
+                    let above = above.filter_map(|parent| self.handed_down.get(parent)).flatten().copied();
+                    let found = self.own(ancestor).chain(above).take(INHERITED).collect();
+                    self.handed_down.insert(ancestor, found);
+                }
+            }
+        }
+        self.handed_down.get(parent).cloned().unwrap_or_default()
+    }
+}
+
+/// A way through the ancestors of a bead.
+enum Step<'a> {
+    Enter(&'a BeadId),
+    Leave(&'a BeadId),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Town, bead_id};
+    use super::*;
+
+    fn of(town: &Town, id: &str) -> Vec<String> {
+        Blockers::new(&town.0).of(&bead_id(id)).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn blockers_are_its_own_and_those_of_open_ancestors() {
+        let mut town = Town::new();
+        for id in ["shop-x", "shop-y", "shop-done"] {
+            town.bead(id, "task", &[]);
+        }
+        town.close("shop-done");
+        town.bead(
+            "shop-e1",
+            "epic",
+            &[("shop-y", "blocks"), ("nobody-z", "waits-for"), ("shop-done", "blocks")],
+        );
+        town.bead("shop-e2", "epic", &[("shop-e1", "parent-child"), ("shop-x", "blocks")]);
+        town.bead(
+            "shop-a",
+            "task",
+            &[("shop-e2", "parent-child"), ("shop-x", "blocks"), ("shop-y", "related")],
+        );
+        assert_eq!(of(&town, "shop-a"), ["shop-x", "shop-y", "nobody-z"]);
+        town.close("shop-e2");
+        assert_eq!(of(&town, "shop-a"), ["shop-x"]);
+    }
+
+    #[test]
+    fn parents_that_contain_each_other_and_deep_chains_come_to_an_end() {
+        let mut town = Town::new();
+        town.bead("shop-p", "epic", &[("shop-q", "parent-child"), ("shop-x", "blocks")]);
+        town.bead("shop-q", "epic", &[("shop-p", "parent-child"), ("shop-y", "blocks")]);
+        town.bead("shop-a", "task", &[("shop-p", "parent-child")]);
+        assert_eq!(of(&town, "shop-a"), ["shop-x", "shop-y"]);
+        town.bead("shop-0", "epic", &[("shop-p", "parent-child")]);
+        for n in 1..5000 {
+            let (id, parent, blocker) =
+                (format!("shop-{n}"), format!("shop-{}", n - 1), format!("nobody-{n}"));
+            town.bead(&id, "epic", &[(&parent, "parent-child"), (&blocker, "blocks")]);
+        }
+        let found = of(&town, "shop-4999");
+        assert_eq!((found.len(), found[0].as_str(), found[1].as_str()), (11, "nobody-4999", "nobody-4998"));
+    }
+}

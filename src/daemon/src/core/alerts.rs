@@ -1,0 +1,121 @@
+//! Telling alerts: each once, to the alert command, as JSON on its stdin. An alert counts as untold until that command
+//! has ended, so a crash in between tells it again, under the same id.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tracing::warn;
+use yard_client::views::AlertView;
+use yard_engine::AlertId;
+use yard_engine::alert::{Alert, AlertKind};
+
+use super::Core;
+use crate::input::Input;
+use crate::town::TownDir;
+
+/// How long the alert command may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often its end is looked for.
+const LOOK: Duration = Duration::from_millis(10);
+/// Alert commands that run at the same time; the others wait for their turn.
+const AT_ONCE: usize = 4;
+
+/// The alerts that are being told.
+#[derive(Debug, Default)]
+pub(super) struct Telling(BTreeSet<AlertId>);
+
+impl Telling {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Core {
+    /// Without an alert command there is nobody to tell: the alert itself is in the log and in the status.
+    pub(super) fn settle_alerts_nobody_hears(&mut self) {
+        if self.store.state().settings().alerts_command.is_some() {
+            return;
+        }
+        for id in self.store.state().untold_alerts().map(|alert| alert.id.clone()).collect::<Vec<_>>() {
+            self.store.decide(self.now, |tx| tx.alert_told(&id, None));
+        }
+    }
+
+    /// Starts telling what is durable and untold.
+    pub(super) fn tell_alerts(&mut self) {
+        let Some(argv) = self.store.state().settings().alerts_command.clone() else { return };
+        let untold = self.store.state().untold_alerts().filter(|alert| !self.telling.0.contains(&alert.id));
+        let free = AT_ONCE.saturating_sub(self.telling.0.len());
+        for alert in untold.take(free).cloned().collect::<Vec<_>>() {
+            let (town, argv, inputs, id) = (self.town.clone(), argv.clone(), self.inputs(), alert.id.clone());
+            let told = std::thread::Builder::new().name("ym-alert".to_owned()).spawn(move || {
+                let error = tell(&town, &argv, &alert).err();
+                inputs.send(Input::AlertTold { id: alert.id, error });
+            });
+            match told {
+                Ok(_) => {
+                    self.telling.0.insert(id);
+                }
+                Err(error) => warn!(%error, "an alert cannot be told at present"),
+            }
+        }
+    }
+
+    pub(super) fn alert_told(&mut self, id: &AlertId, error: Option<String>) {
+        self.telling.0.remove(id);
+        if let Some(error) = &error {
+            warn!(%id, error, "the alert command failed");
+        }
+        self.store.decide(self.now, |tx| tx.alert_told(id, error));
+    }
+
+    /// Everything a person should know, also what the journal cannot hold.
+    pub(super) fn alert_views(&self) -> Vec<AlertView> {
+        let disk = self
+            .read_only
+            .as_ref()
+            .map(|why| AlertView::transient("read-only", format!("the town is read-only: {why}"), self.now));
+        disk.into_iter().collect()
+    }
+
+    /// What a passing command says about the config file.
+    pub(super) fn config_notices(&self) -> Vec<String> {
+        let alerts = self.store.state().alerts().filter(|alert| alert.kind == AlertKind::Config);
+        alerts.map(|alert| alert.message.clone()).collect()
+    }
+}
+
+fn tell(town: &TownDir, argv: &[String], alert: &Alert) -> Result<(), String> {
+    let (program, args) = argv.split_first().ok_or("alerts.command is empty")?;
+    let mut child = Command::new(program)
+        .args(args)
+        .current_dir(town.root())
+        .env("YM_TOWN", town.root())
+        .env("YM_ALERT", alert.id.as_str())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("{program} cannot be run: {error}"))?;
+    let json = serde_json::to_string(&AlertView::from(alert)).map_err(|error| error.to_string())?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A command that does not read its input is told all the same.
+        let _ = writeln!(stdin, "{json}");
+    }
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => return Err(format!("{program} ended with {status}")),
+            Ok(None) if Instant::now() < until => std::thread::sleep(LOOK),
+            Ok(None) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("{program} took too long and was ended"));
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+}

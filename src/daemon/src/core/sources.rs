@@ -1,0 +1,154 @@
+//! The rigs' workspaces: read before anything is served, watched from then on. A passing command reads what changed
+//! since the journal last heard of it, and watches nothing.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::{info, warn};
+use yard_client::ServerRole;
+use yard_engine::rig::BeadSource;
+use yard_engine::{BeadId, RigName, SourceReading, State};
+use yard_sources::{Descriptions, Source, Watch, WatchOptions};
+
+use super::Core;
+use crate::input::Input;
+use crate::town::TownDir;
+
+/// The workspaces that are followed.
+#[derive(Default)]
+pub(crate) struct Sources(BTreeMap<RigName, Followed>);
+
+/// One of them.
+struct Followed {
+    how: How,
+    descriptions: Descriptions,
+    /// None in a passing command.
+    watch: Option<Watch>,
+}
+
+/// How a workspace is read; another way means another watch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct How {
+    spec: BeadSource,
+    dir: PathBuf,
+    poll: Option<Duration>,
+}
+
+impl Sources {
+    /// What a bead of a workspace says at length.
+    pub(crate) fn description(&self, rig: &RigName, bead: &BeadId) -> Option<String> {
+        self.0.get(rig)?.descriptions.details(bead)?.description
+    }
+
+    /// Has workspaces read again now: all of them, or one rig's.
+    pub(super) fn poke(&self, rig: Option<&str>) {
+        for (name, followed) in &self.0 {
+            if let Some(watch) =
+                followed.watch.as_ref().filter(|_| rig.is_none_or(|rig| rig == name.as_str()))
+            {
+                watch.poke();
+            }
+        }
+    }
+}
+
+impl Core {
+    /// Brings what is followed in line with the rigs there are: new workspaces are read at once.
+    pub(super) fn follow_sources(&mut self) {
+        let wanted = wanted(self.store.state(), &self.town);
+        self.sources.0.retain(|rig, followed| wanted.get(rig) == Some(&followed.how));
+        for (rig, how) in wanted {
+            if !self.sources.0.contains_key(&rig) {
+                let followed = self.follow(&rig, how, false);
+                self.sources.0.insert(rig, followed);
+            }
+        }
+    }
+
+    /// Reads every workspace anew, whatever the journal knows: after a failed commit it is unknown what it missed.
+    pub(super) fn follow_sources_anew(&mut self) {
+        self.sources.0.clear();
+        for (rig, how) in wanted(self.store.state(), &self.town) {
+            let followed = self.follow(&rig, how, true);
+            self.sources.0.insert(rig, followed);
+        }
+    }
+
+    fn follow(&mut self, rig: &RigName, how: How, anew: bool) -> Followed {
+        let mut source = Source::open(rig.clone(), &how.spec, &how.dir);
+        let known = self.store.state().source_stamp(rig).map(str::to_owned);
+        if self.store.state().beads().any(|entry| entry.bead.source.as_ref() == Some(rig)) {
+            source.expect_beads();
+        }
+        let descriptions = source.descriptions();
+        let serves = self.role.dispatches_by_itself();
+        if serves || anew || is_news(&source, &how, known.as_deref()) {
+            if let Some(reading) = source.read() {
+                info!(%rig, beads = reading.beads.len(), "workspace read");
+                self.take_reading(&reading);
+            }
+        }
+        let watch = serves.then(|| self.watch(source, how.poll)).flatten();
+        Followed { how, descriptions, watch }
+    }
+
+    fn watch(&self, source: Source, poll: Option<Duration>) -> Option<Watch> {
+        let inputs = self.inputs();
+        let sink = Arc::new(move |reading| {
+            inputs.send(Input::Source(Box::new(reading)));
+        });
+        let options = WatchOptions { poll, force_polling: false };
+        Watch::start(source, options, sink)
+            .inspect_err(|error| warn!(%error, "a workspace is read, but cannot be watched"))
+            .ok()
+    }
+
+    pub(super) fn take_reading(&mut self, reading: &SourceReading) {
+        self.store.decide(self.now, |tx| tx.source_read(reading));
+    }
+}
+
+/// The workspaces that the town's rigs have.
+fn wanted(state: &State, town: &TownDir) -> BTreeMap<RigName, How> {
+    let poll = Some(state.settings().sources_poll.duration()).filter(|poll| !poll.is_zero());
+    let with_source = state.rigs().filter_map(|rig| Some((rig, rig.source.clone()?)));
+    let how = |(rig, spec): (&yard_engine::rig::Rig, BeadSource)| {
+        let poll = match &spec {
+            BeadSource::Jsonl { .. } => None,
+            BeadSource::Command { .. } => poll,
+        };
+        (rig.name.clone(), How { spec, dir: town.rig_path(&rig.path), poll })
+    };
+    with_source.map(how).collect()
+}
+
+/// Whether a passing command has to read a workspace: a file that changed, or one never read. A tool that must be run
+/// for it is left to pokes and to the daemon's poll.
+fn is_news(source: &Source, how: &How, known: Option<&str>) -> bool {
+    match &how.spec {
+        BeadSource::Jsonl { .. } => known.is_none() || source.stamp_now().as_deref() != known,
+        BeadSource::Command { .. } => known.is_none(),
+    }
+}
+
+/// Whether some workspace changed since the journal last heard of it, so that a reader should let somebody look first.
+pub(crate) fn any_news(state: &State, town: &TownDir) -> bool {
+    wanted(state, town).into_iter().any(|(rig, how)| {
+        let source = Source::open(rig.clone(), &how.spec, &how.dir);
+        is_news(&source, &how, state.source_stamp(&rig))
+    })
+}
+
+impl Core {
+    /// Has config and workspaces read again. A passing command reads them itself.
+    pub(super) fn poke(&mut self, rig: Option<&str>) {
+        self.config_seen = None;
+        self.read_config();
+        match self.role {
+            ServerRole::Daemon | ServerRole::Console => self.sources.poke(rig),
+            ServerRole::Command => self.follow_sources_anew(),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Taking over what a rig's workspace shows. Each difference from what the log last recorded is one event, so a close
+//! is seen exactly once, however often and by whomever the workspace is read.
+
+use std::collections::BTreeSet;
+
+use super::Asker;
+use super::alerts::Condition;
+use crate::alert::AlertKind;
+use crate::bead::{Bead, BeadEvent, BeadStatus};
+use crate::readiness::list;
+use crate::source::SourceReading;
+use crate::town::TownEvent;
+use crate::tx::Tx;
+use crate::{BeadId, RigName};
+
+impl Tx<'_> {
+    /// Records what a reading shows that the state does not have yet.
+    pub fn source_read(&mut self, reading: &SourceReading) {
+        let rig = &reading.rig;
+        // The rig may have been removed, or become another, while its workspace was read.
+        if self.state().rig(rig).is_none_or(|rig| rig.source.is_none()) {
+            return;
+        }
+        let theirs = |bead: &&Bead| {
+            let known = self.state().bead(&bead.id);
+            known.is_some_and(|entry| entry.bead.source.as_ref() != Some(rig))
+        };
+        let taken: BTreeSet<BeadId> =
+            reading.beads.iter().filter(theirs).map(|bead| bead.id.clone()).collect();
+        for bead in reading.beads.iter().filter(|bead| !taken.contains(&bead.id)) {
+            self.observe(rig, bead);
+        }
+        for id in self.disappeared(reading) {
+            self.emit(BeadEvent::Vanished { id: id.clone() });
+            let actor = actor_of(rig);
+            self.close_stale_context(&Asker { actor: &actor, kitchen: &super::Kitchen::default() }, &id);
+            self.end_alerts_about(&id);
+        }
+        self.tell_conflicts(reading, &taken);
+        self.tell_trouble(reading);
+        if self.state().source_stamp(rig) != Some(&reading.stamp) {
+            self.emit(TownEvent::SourceRead { rig: rig.clone(), stamp: reading.stamp.clone() });
+        }
+    }
+
+    /// One bead as its workspace shows it.
+    fn observe(&mut self, rig: &RigName, bead: &Bead) {
+        let (id, actor) = (&bead.id, actor_of(rig));
+        let Some(old) = self.state().bead(id).map(|entry| &entry.bead) else {
+            self.emit(BeadEvent::Observed { bead: Box::new(bead.clone()) });
+            return self.follow_observation(bead, &actor);
+        };
+        if old == bead {
+            return;
+        }
+        let was_closed = old.is_closed();
+        if bead.status == BeadStatus::Closed && !was_closed {
+            let reason = bead.close_reason.clone().unwrap_or_default();
+            let (id, actor, closed_at) = (id.clone(), actor.clone(), bead.closed_at);
+            self.emit(BeadEvent::Closed { id, reason, actor, closed_at });
+        } else if !bead.is_closed() && was_closed {
+            self.emit(BeadEvent::Reopened { id: id.clone(), actor: actor.clone() });
+        }
+        if self.state().bead(id).is_none_or(|entry| entry.bead != *bead) {
+            self.emit(BeadEvent::Observed { bead: Box::new(bead.clone()) });
+        }
+        self.follow_observation(bead, &actor);
+    }
+
+    fn follow_observation(&mut self, bead: &Bead, actor: &str) {
+        if bead.is_closed() {
+            self.follow_close(&bead.id, actor);
+        } else {
+            self.close_stale_context(&Asker { actor, kitchen: &super::Kitchen::default() }, &bead.id);
+        }
+    }
+
+    /// The beads that the workspace certainly shows no longer. Closed ones that were tidied away stay closed: whoever
+    /// waited for them need not wait again.
+    fn disappeared(&self, reading: &SourceReading) -> Vec<BeadId> {
+        let of_rig =
+            |id: &BeadId| self.state().shows(id) == Some(&reading.rig) && !self.state().is_closed(id);
+        if !(reading.whole && reading.vanished) {
+            return reading.gone.iter().filter(|id| of_rig(id)).cloned().collect();
+        }
+        let shown: BTreeSet<&BeadId> = reading.beads.iter().map(|bead| &bead.id).collect();
+        let known = self.state().beads.keys().filter(|id| of_rig(id));
+        known.filter(|id| !shown.contains(id)).cloned().collect()
+    }
+
+    /// Two owners of one id: the first keeps it, and a person is told.
+    fn tell_conflicts(&mut self, reading: &SourceReading, taken: &BTreeSet<BeadId>) {
+        let rig = &reading.rig;
+        let key = format!("source-conflict:{rig}");
+        if taken.is_empty() {
+            if reading.whole {
+                self.end_alert(&key);
+            }
+            return;
+        }
+        let message = format!(
+            "the workspace of rig {rig} has beads that belong to somebody else already: {}; \
+             they are left as they are",
+            list(&taken.iter().cloned().collect::<Vec<_>>())
+        );
+        let ids = taken.iter().map(ToString::to_string).collect();
+        let kind = AlertKind::SourceConflict;
+        self.raise(Condition { key, kind, message, ids, watchers: Vec::new() });
+    }
+
+    /// One alert while a workspace cannot be read as a whole, whatever is wrong with it.
+    fn tell_trouble(&mut self, reading: &SourceReading) {
+        let key = format!("source:{}", reading.rig);
+        let Some(trouble) = &reading.trouble else { return self.end_alert(&key) };
+        let message = format!("rig {}: {trouble}; what was read before stays as it was", reading.rig);
+        let ids = vec![reading.rig.to_string()];
+        self.raise(Condition { key, kind: AlertKind::Source, message, ids, watchers: Vec::new() });
+    }
+}
+
+/// Who is named as having done what a workspace shows.
+fn actor_of(rig: &RigName) -> String {
+    format!("beads:{rig}")
+}

@@ -1,0 +1,156 @@
+//! The three races of seed 2 §8, each with everything that raced there at once: close events, the safety scan,
+//! `scheduler recover`, `scheduler run`, slings (also by force), retries, dying workers and restarts, in an order that
+//! the seed throws. Besides all other promises, no bead may ever have two live dispatches or two open contexts.
+
+use yard_engine::bead::{BeadChange, BeadStatus, DepKind, Dependency};
+use yard_engine::command::{NewBead, SlingRequest};
+use yard_engine::{BeadId, Command, Millis};
+
+use super::Broken;
+use super::daemon::Halt;
+use super::history::World;
+
+/// A race by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scenario {
+    /// Two feeders find the same convoy with work to do.
+    DualFeed,
+    /// A dead worker's bead is released, found ready and slung anew by several at once.
+    RecoveredBead,
+    /// A bead waits in the queue while every path looks for beads without a context.
+    DuplicateContexts,
+}
+
+impl Scenario {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::DualFeed, Self::RecoveredBead, Self::DuplicateContexts];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DualFeed => "dual-feed",
+            Self::RecoveredBead => "recovered-bead",
+            Self::DuplicateContexts => "duplicate-contexts",
+        }
+    }
+
+    /// How many workers may run: in the last race the queue must stay full.
+    fn slots(self, world: &mut World) -> i64 {
+        match self {
+            Self::DualFeed => [-1, 2, 3][world.dice.below(3)],
+            Self::RecoveredBead => [-1, 1, 4][world.dice.below(3)],
+            Self::DuplicateContexts => 1,
+        }
+    }
+}
+
+impl std::str::FromStr for Scenario {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|scenario| scenario.name() == text);
+        found.ok_or_else(|| {
+            format!("no scenario {text:?}: use one of {}", Self::ALL.map(Self::name).join(", "))
+        })
+    }
+}
+
+impl World {
+    /// A convoy is launched, then everybody is at it at once.
+    pub(super) fn race(&mut self, scenario: Scenario) -> Result<(), Broken> {
+        self.surviving(|world| world.line_up(scenario))?;
+        self.faults = true;
+        for _ in 0..self.dice.between(15, 40) {
+            self.surviving(|world| world.somebody_races(scenario))?;
+        }
+        Ok(())
+    }
+
+    /// One bead that two others wait for, and a workspace's bead that waits for it too; all in one launched convoy.
+    fn line_up(&mut self, scenario: Scenario) -> Result<(), Halt> {
+        self.add_rigs()?;
+        self.add_workspace()?;
+        self.wanted.max_polecats = scenario.slots(self);
+        (self.wanted.stale_after, self.wanted.close_grace) = (Millis(2_000), Millis(1_000));
+        self.wanted.retry_crash.backoff = vec![Millis(500)];
+        self.configure()?;
+        let root = Dependency::new(BeadId::parse("a-0").expect("a valid id"), DepKind::Blocks);
+        for (id, needs) in [("a-0", vec![]), ("a-1", vec![root.clone()]), ("b-2", vec![root.clone()])] {
+            let (id, title) = (Some(id.to_owned()), "work".to_owned());
+            self.add_bead(NewBead { id, title, dependencies: needs, ..NewBead::default() })?;
+        }
+        self.tracker_has(7, vec![root]);
+        self.source_looks();
+        self.a_reading_arrives()?;
+        let targets = self.beads.iter().map(ToString::to_string).collect();
+        self.ask(&Command::ConvoyLaunch { targets, force: true }).map(|_| ())
+    }
+
+    fn somebody_races(&mut self, scenario: Scenario) -> Result<(), Halt> {
+        let bead = self.some_bead().to_string();
+        let command = match self.dice.below(28) {
+            0..6 => return Ok(self.shims_go_on(1)?),
+            6..9 => return self.a_report_arrives(),
+            9 => {
+                self.tracker_moves();
+                return Ok(());
+            }
+            10 => {
+                self.source_looks();
+                return Ok(());
+            }
+            11 | 12 => return self.a_reading_arrives(),
+            13 | 14 => return self.scan(),
+            15 => return self.daemon_looks_around(),
+            16 => return self.time_passes(),
+            17 => return Err(Halt::Crash),
+            18 | 19 => Command::Recover { dry_run: false },
+            20 => Command::Run { batch: None, dry_run: false },
+            21 => Command::Sling(Box::new(SlingRequest { ids: vec![bead], ..SlingRequest::default() })),
+            22 => {
+                let request = SlingRequest { ids: vec![bead], force: true, ..SlingRequest::default() };
+                Command::Sling(Box::new(request))
+            }
+            23 => Command::Retry { bead },
+            _ => return self.pushes_the_race(scenario, bead),
+        };
+        self.ask(&command).map(|_| ())
+    }
+
+    /// What makes this race more likely.
+    fn pushes_the_race(&mut self, scenario: Scenario, bead: String) -> Result<(), Halt> {
+        match scenario {
+            Scenario::DualFeed => {
+                let command = match self.dice.below(3) {
+                    0 => Command::BeadClose { ids: vec![bead], reason: None },
+                    1 => Command::BeadReopen { id: bead },
+                    _ => Command::ConvoyLaunch { targets: vec![bead], force: true },
+                };
+                self.ask(&command).map(|_| ())
+            }
+            Scenario::RecoveredBead => {
+                // Its worker claims it and dies; nobody tells the daemon, and time goes by.
+                let who = if self.dice.one_in(3) { "bob".to_owned() } else { format!("ym/{bead}") };
+                let change = BeadChange {
+                    status: Some(BeadStatus::InProgress),
+                    assignee: Some(who),
+                    ..BeadChange::default()
+                };
+                self.ask(&Command::BeadUpdate { id: bead, change })?;
+                if let Some(id) = self.workers.running().first().cloned().filter(|_| self.dice.one_in(2)) {
+                    self.shim_is_killed(&id);
+                }
+                self.now = self.now.after(self.wanted.stale_after.duration());
+                self.idle()
+            }
+            Scenario::DuplicateContexts => {
+                let command = match self.dice.below(4) {
+                    0 => Command::Clear { bead: Some(bead) },
+                    1 => Command::Undo,
+                    2 => Command::BeadClose { ids: vec!["a-0".to_owned()], reason: None },
+                    _ => Command::Cancel { id: bead, at_once: false },
+                };
+                self.ask(&command).map(|_| ())
+            }
+        }
+    }
+}
