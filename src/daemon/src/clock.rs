@@ -48,7 +48,7 @@ pub(crate) fn instant_after(span: Duration) -> Instant {
 }
 
 /// The wall clock.
-fn wall_clock() -> Timestamp {
+pub(crate) fn wall_clock() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -8,6 +8,7 @@ use yard_client::{Ask, Reply};
 use yard_engine::{BeadId, DispatchId, Recorded, Refusal, State};
 use yard_journal::Reader;
 
+use crate::clock::wall_clock;
 use crate::launch::log_path;
 use crate::store::recorded;
 use crate::town::TownDir;
@@ -58,7 +59,7 @@ impl Desk<'_> {
                 Reply::document(&view)
             }
             Ask::RigList => Reply::document(&views::rigs(state)),
-            Ask::BeadList { filter } => Reply::document(&views::beads(state, filter)),
+            Ask::BeadList { filter } => Reply::document(&views::beads(state, filter, wall_clock())?),
             Ask::ConvoyList { all } => Reply::document(&views::convoys(state, *all)),
             Ask::ConvoyStatus { id } => self.show_convoy(id)?,
             Ask::ConvoyStranded => Reply::document(&views::stranded(state, self.daemon.running)),

@@ -565,7 +565,9 @@ impl State {
         let id = bead.id.clone();
         let was_closed = self.is_closed(&id);
         let (mut work, mut claim) = (Work::default(), (None, false));
+        let mut edges_changed = true;
         if let Some(old) = self.beads.remove(&id) {
+            edges_changed = old.bead.dependencies != bead.dependencies;
             for edge in &old.bead.dependencies {
                 self.edges_removed(&id, &edge.on);
             }
@@ -600,7 +602,9 @@ impl State {
             }
             None => self.set_verdict(&id, None),
         }
-        self.watch_for_cycles(&id);
+        if edges_changed {
+            self.watch_for_cycles(&id);
+        }
         self.recount_blockers(&id);
         self.closing_changed(&id, was_closed);
     }

@@ -70,7 +70,7 @@ impl Tx<'_> {
             let convoy = self.state().bead(&bead).and_then(|entry| self.state().fed_by(entry));
             let convoy = convoy.map(|convoy| convoy.id.clone());
             let fed = convoy.map(|convoy| self.feed_one(&bead, &convoy, FEEDER));
-            if !fed.is_some_and(|result| result.context_id.is_some()) {
+            if fed.is_none_or(|result| result.context_id.is_none()) {
                 debug_assert!(false, "{bead} is hungry but was refused");
                 self.state_mut().hungry.remove(&bead);
             }

@@ -6,8 +6,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::BeadId;
-use crate::bead::{Bead, DepKind, Dependency};
+use crate::bead::{DepKind, Dependency};
 use crate::state::State;
+
+/// Whether some beads may wait for themselves. While none do, which is the rule, nobody looks for cycles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Cycles {
+    /// None do.
+    #[default]
+    None,
+    /// Nobody has looked closely since edges were added.
+    Unknown,
+    /// Some did, at least once.
+    Possible,
+}
+
+/// Beads that are looked at for one edge before the question is put off.
+const SHORT_LOOK: usize = 256;
 
 /// Reverse edges: target → holders. Targets need not exist.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -176,10 +191,6 @@ impl State {
     /// A path from `from` to `to` along the edges that make one open bead wait for another, if there is one; a new
     /// edge `to → from` would close it to a cycle. Parents count, because blockers are inherited from them.
     pub(crate) fn waiting_path(&self, from: &BeadId, to: &BeadId) -> Option<Vec<BeadId>> {
-        self.path(from, to, |bead| !bead.is_closed())
-    }
-
-    fn path(&self, from: &BeadId, to: &BeadId, waits: impl Fn(&Bead) -> bool) -> Option<Vec<BeadId>> {
         if from != to && !self.is_awaited(to) {
             return None;
         }
@@ -196,7 +207,7 @@ impl State {
                 path.reverse();
                 return Some(path);
             }
-            let Some(entry) = self.beads.get(&next).filter(|e| waits(&e.bead)) else { continue };
+            let Some(entry) = self.beads.get(&next).filter(|e| !e.bead.is_closed()) else { continue };
             for edge in entry.bead.dependencies.iter().filter(|d| d.kind.makes_wait()) {
                 if !came_from.contains_key(&edge.on) {
                     came_from.insert(edge.on.clone(), Some(next.clone()));
@@ -207,13 +218,47 @@ impl State {
         None
     }
 
-    /// Notices whether this bead's edges close a cycle, be it through closed beads, which may be reopened.
+    /// Notices whether this bead's edges close a cycle, be it through closed beads, which may be reopened. A look that
+    /// would take long is left for later: until `settle_cycles` there may be one.
     pub(crate) fn watch_for_cycles(&mut self, id: &BeadId) {
-        let Some(entry) = self.beads.get(id) else { return };
-        let mut edges = entry.bead.dependencies.iter().filter(|d| d.kind.makes_wait());
-        if !self.may_cycle && self.is_awaited(id) && edges.any(|d| self.path(&d.on, id, |_| true).is_some()) {
-            self.may_cycle = true;
+        if self.cycles != Cycles::None || !self.is_awaited(id) {
+            return;
         }
+        let Some(entry) = self.beads.get(id) else { return };
+        let edges = entry.bead.dependencies.iter().filter(|d| d.kind.makes_wait());
+        self.cycles = self.look_for(id, edges.map(|d| &d.on));
+    }
+
+    /// Whether one of these beads waits for `wanted`, as far as a short look can tell.
+    fn look_for<'a>(&'a self, wanted: &BeadId, from: impl Iterator<Item = &'a BeadId>) -> Cycles {
+        let mut pending: Vec<&BeadId> = from.collect();
+        let mut seen: BTreeSet<&BeadId> = pending.iter().copied().collect();
+        while let Some(next) = pending.pop() {
+            if next == wanted {
+                return Cycles::Possible;
+            }
+            let edges = self.beads.get(next).into_iter().flat_map(|entry| &entry.bead.dependencies);
+            for edge in edges.filter(|d| d.kind.makes_wait()) {
+                if seen.insert(&edge.on) {
+                    pending.push(&edge.on);
+                }
+            }
+            if seen.len() > SHORT_LOOK {
+                return Cycles::Unknown;
+            }
+        }
+        Cycles::None
+    }
+
+    /// Finds out what a short look could not: once per decision, however many edges it brought.
+    pub(crate) fn settle_cycles(&mut self) {
+        if self.cycles == Cycles::Unknown {
+            self.cycles = self.derive_cycles();
+        }
+    }
+
+    pub(crate) fn derive_cycles(&self) -> Cycles {
+        if self.derive_may_cycle() { Cycles::Possible } else { Cycles::None }
     }
 
     /// Whether taking away, again and again, beads that wait for no other leaves some over.

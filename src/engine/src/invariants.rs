@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::bead::DepKind;
 use crate::capacity::Limit;
 use crate::context::Context;
+use crate::graph::Cycles;
 use crate::readiness::claimed_elsewhere;
 use crate::state::State;
 use crate::{BeadId, ContextId, DispatchId};
@@ -24,7 +25,9 @@ impl State {
     pub fn check_invariants(&self) -> Result<(), Violation> {
         self.check_indexes()?;
         self.check_nothing_stale()?;
-        ensure(self.may_cycle || !self.derive_may_cycle(), || "a cycle went unnoticed".to_owned())?;
+        ensure(self.cycles != Cycles::None || !self.derive_may_cycle(), || {
+            "a cycle went unnoticed".to_owned()
+        })?;
         self.check_convoys()
     }
 

@@ -19,6 +19,7 @@ mod feed;
 mod graph;
 pub mod ids;
 mod invariants;
+pub mod like;
 pub mod plan;
 mod queue;
 pub mod readiness;

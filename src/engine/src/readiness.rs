@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::bead::{BeadEntry, BeadStatus, Verdict};
 use crate::capacity::Limit;
 use crate::context::{CloseReason, Context};
+use crate::graph::Cycles;
 use crate::state::State;
 use crate::{BeadId, Timestamp};
 
@@ -298,7 +299,7 @@ impl State {
                 })?;
             }
         }
-        if !self.may_cycle {
+        if self.cycles == Cycles::None {
             return Some(());
         }
         let around = waits.iter().find_map(|(holder, on)| Some((holder, self.waiting_path(on, holder)?)));

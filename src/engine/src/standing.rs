@@ -105,7 +105,8 @@ impl State {
             }
             let Some(entry) = self.beads.get(&next) else { continue };
             let moves = entry.bead.is_closed() || entry.work.live.is_some();
-            if !moves && !(dispatches_by_itself && self.waits_only_for_room_time_and_beads(entry)) {
+            let will_move = moves || (dispatches_by_itself && self.waits_only_for_room_time_and_beads(entry));
+            if !will_move {
                 continue;
             }
             let waiting = if moves { Vec::new() } else { self.waits_for(&next) };

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::convoy::Convoy;
 use crate::dispatch::Dispatch;
 use crate::event::{Event, Recorded};
-use crate::graph::Edges;
+use crate::graph::{Cycles, Edges};
 use crate::queue::{ClassKey, OrderKey, Queue};
 use crate::rig::Rig;
 use crate::settings::Settings;
@@ -43,8 +43,7 @@ pub struct State {
     pub(crate) rig_by_prefix: BTreeMap<String, RigName>,
     pub(crate) dependents: Edges,
     pub(crate) children: Edges,
-    /// Some beads may wait for themselves. While this is false, which is the rule, nobody looks for cycles.
-    pub(crate) may_cycle: bool,
+    pub(crate) cycles: Cycles,
     pub(crate) tracking: BTreeMap<BeadId, BTreeSet<ConvoyId>>,
     pub(crate) convoy_open_beads: BTreeMap<ConvoyId, usize>,
     pub(crate) open_contexts: BTreeSet<ContextId>,
@@ -115,7 +114,7 @@ impl State {
                 entry.blocked = blocked;
             }
         }
-        self.may_cycle = self.derive_may_cycle();
+        self.cycles = self.derive_cycles();
         for convoy in self.convoys.keys().cloned().collect::<Vec<_>>() {
             self.track(&convoy);
         }

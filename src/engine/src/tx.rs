@@ -50,6 +50,7 @@ impl<'a> Tx<'a> {
 
     /// What was decided.
     pub fn finish(self) -> Vec<Recorded> {
+        self.state.settle_cycles();
         self.events
     }
 }

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use yard_engine::bead::BeadEvent;
-use yard_engine::context::{Context, ContextEvent};
 use yard_engine::dispatch::{Dispatch, DispatchEvent, StopReason};
 use yard_engine::plan::Scope;
 use yard_engine::town::TownEvent;
@@ -14,6 +13,7 @@ use yard_engine::{
 };
 
 use super::history::World;
+use super::mutant::{feed_again, give_up_the_living};
 use super::workers::{Record, Report};
 use super::{Broken, Mutant};
 
@@ -182,12 +182,12 @@ impl World {
         let asker = Asker { actor: "op", kitchen: &kitchen };
         let before = self.state.seq();
         let promises_early = self.mutant == Some(Mutant::AcknowledgeBeforeCommit);
-        let forces = self.mutant == Some(Mutant::RecoversByForce)
+        let gives_up = self.mutant == Some(Mutant::RecoversTheLiving)
             && matches!(command, Command::Recover { dry_run: false });
         let decided = |tx: &mut Tx<'_>| -> (Result<Answer, Refusal>, yard_engine::Seq) {
             let answer = tx.decide(&asker, command);
-            if forces {
-                start_by_force(tx);
+            if gives_up {
+                give_up_the_living(tx);
             }
             (answer, tx.state().seq())
         };
@@ -372,33 +372,6 @@ impl World {
         }
         state
     }
-}
-
-/// What a second feeder would do that does not ask whether a bead is scheduled already.
-fn feed_again(tx: &mut Tx<'_>) {
-    let open = tx.state().open_contexts().find(|context| context.fields.convoy.is_some()).cloned();
-    if let Some(context) = open {
-        open_another(tx, context);
-    }
-}
-
-/// What a recovery would do that resets the bead of a living worker and slings it anew.
-fn start_by_force(tx: &mut Tx<'_>) {
-    let running = tx.state().live_dispatches().find(|dispatch| dispatch.running_at.is_some()).cloned();
-    let context = running.as_ref().and_then(|dispatch| tx.state().context(&dispatch.context)).cloned();
-    if let (Some(running), Some(context)) = (running, context) {
-        let context = open_another(tx, context);
-        let id = DispatchId::new(running.id.bead().clone(), running.id.attempt() + 1);
-        let again = Dispatch { id, context, running_at: None, stop: None, ..running };
-        tx.emit(DispatchEvent::Started { dispatch: Box::new(again) });
-    }
-}
-
-fn open_another(tx: &mut Tx<'_>, context: Context) -> ContextId {
-    let id = ContextId::parse(&format!("ctx-x{}", tx.state().seq())).expect("a valid id");
-    let another = Context { id: id.clone(), closed: None, ..context };
-    tx.emit(ContextEvent::Opened { context: Box::new(another), actor: "mutant".to_owned() });
-    id
 }
 
 fn effects_of(events: &[Recorded]) -> Vec<Effect> {

@@ -1,6 +1,9 @@
 //! Known-bad daemons and shims. Each breaks one rule of the design; the checks must notice every one of them, or they
 //! prove nothing.
 
+use yard_engine::context::{Context, ContextEvent};
+use yard_engine::{ContextId, Tx};
+
 /// A rule that is broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mutant {
@@ -32,8 +35,8 @@ pub enum Mutant {
     DeathsOverlooked,
     /// Feeding does not look whether a bead is scheduled already.
     FeedsTwice,
-    /// Recovery starts a bead again whose worker lives, as with `--force`.
-    RecoversByForce,
+    /// `scheduler recover` takes a worker that lives for dead, so that its bead is started again.
+    RecoversTheLiving,
     /// After a restart every closed bead of a workspace closes once more.
     ClosesSeenAgain,
     /// What a reading with trouble does not show is taken for gone.
@@ -57,7 +60,7 @@ impl Mutant {
         Self::CheckpointIncomplete,
         Self::DeathsOverlooked,
         Self::FeedsTwice,
-        Self::RecoversByForce,
+        Self::RecoversTheLiving,
         Self::ClosesSeenAgain,
         Self::DoubtBelieved,
     ];
@@ -79,7 +82,7 @@ impl Mutant {
             Self::CheckpointIncomplete => "checkpoint-incomplete",
             Self::DeathsOverlooked => "deaths-overlooked",
             Self::FeedsTwice => "feeds-twice",
-            Self::RecoversByForce => "recovers-by-force",
+            Self::RecoversTheLiving => "recovers-the-living",
             Self::ClosesSeenAgain => "closes-seen-again",
             Self::DoubtBelieved => "doubt-believed",
         }
@@ -92,5 +95,23 @@ impl std::str::FromStr for Mutant {
         let known = || Self::ALL.map(Self::name).join(", ");
         let found = Self::ALL.into_iter().find(|mutant| mutant.name() == text);
         found.ok_or_else(|| format!("no mutant {text:?}: use one of {}", known()))
+    }
+}
+
+/// What a second feeder would do that does not ask whether a bead is scheduled already.
+pub(super) fn feed_again(tx: &mut Tx<'_>) {
+    let open = tx.state().open_contexts().find(|context| context.fields.convoy.is_some()).cloned();
+    if let Some(context) = open {
+        let id = ContextId::parse(&format!("ctx-x{}", tx.state().seq())).expect("a valid id");
+        let context = Box::new(Context { id, ..context });
+        tx.emit(ContextEvent::Opened { context, actor: "mutant".to_owned() });
+    }
+}
+
+/// What a recovery would do that believes a worker dead without looking at its claim.
+pub(super) fn give_up_the_living(tx: &mut Tx<'_>) {
+    let running = tx.state().live_dispatches().find(|dispatch| dispatch.running_at.is_some());
+    if let Some(id) = running.map(|dispatch| dispatch.id.clone()) {
+        tx.worker_lost(&id, "it was not heard of");
     }
 }

@@ -45,26 +45,45 @@ fn mutants_are_known_by_name() {
     assert!("honest".parse::<Mutant>().is_err());
 }
 
-#[test]
-fn no_race_of_the_seed_dispatches_twice_in_a_thousand_runs() {
-    for scenario in Scenario::ALL {
-        for seed in 0..1_000 {
-            if let Err(failure) = (Play { seed, scenario: Some(scenario), mutant: None }).play() {
-                let (name, broken) = (scenario.name(), failure.broken.0);
-                panic!("{name}: {broken}; tell it again with: simulate --scenario {name} --seed {seed}");
-            }
+fn race_a_thousand_times(scenario: Scenario) {
+    for seed in 0..1_000 {
+        if let Err(failure) = (Play { seed, scenario: Some(scenario), mutant: None }).play() {
+            let (name, broken) = (scenario.name(), failure.broken.0);
+            panic!("{name}: {broken}; tell it again with: simulate --scenario {name} --seed {seed}");
         }
     }
 }
 
 #[test]
-fn every_race_notices_a_second_feeder_and_a_recovery_by_force() {
+fn two_feeders_of_one_convoy_never_dispatch_a_bead_twice() {
+    race_a_thousand_times(Scenario::DualFeed);
+}
+
+#[test]
+fn a_recovered_bead_is_never_dispatched_twice() {
+    race_a_thousand_times(Scenario::RecoveredBead);
+}
+
+#[test]
+fn feeding_and_scheduling_never_make_two_contexts_of_a_bead() {
+    race_a_thousand_times(Scenario::DuplicateContexts);
+}
+
+#[test]
+fn every_race_notices_a_second_feeder_and_a_recovery_of_the_living() {
     for scenario in Scenario::ALL {
-        for mutant in [Mutant::FeedsTwice, Mutant::RecoversByForce] {
-            let play = |seed: &u64| {
-                Play { seed: *seed, scenario: Some(scenario), mutant: Some(mutant) }.play().is_err()
-            };
-            assert!((0..1_000).any(|seed| play(&seed)), "{} in {}", mutant.name(), scenario.name());
+        for mutant in [Mutant::FeedsTwice, Mutant::RecoversTheLiving] {
+            let play = |seed| Play { seed, scenario: Some(scenario), mutant: Some(mutant) };
+            let noticed = (0..1_000).any(|seed| play(seed).play().is_err());
+            assert!(noticed, "{} went unnoticed in {}", mutant.name(), scenario.name());
         }
     }
+}
+
+#[test]
+fn races_are_known_by_name() {
+    for scenario in Scenario::ALL {
+        assert_eq!(scenario.name().parse(), Ok(scenario));
+    }
+    assert!("peace".parse::<Scenario>().is_err());
 }

@@ -84,8 +84,11 @@ impl Tracker {
     }
 
     /// What the source sees of a file that is just being written: some of it, and that something is wrong.
-    fn glimpse(&self, count: usize) -> SourceReading {
-        let some = self.beads.values().take(count).cloned().collect();
+    fn glimpse(&mut self, count: usize) -> SourceReading {
+        let some: Vec<Bead> = self.beads.values().take(count).cloned().collect();
+        if let Some(shown) = &mut self.shown {
+            shown.extend(some.iter().map(|bead| (bead.id.clone(), bead.clone())));
+        }
         let trouble = Some("its last line is cut off".to_owned());
         SourceReading { vanished: false, trouble, ..self.reading(some, Vec::new(), true) }
     }

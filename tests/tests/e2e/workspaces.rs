@@ -232,7 +232,7 @@ fn a_broken_file_loses_nothing_and_raises_one_alert_while_it_lasts() {
                 workspace.file(),
                 [&b"<<<<<<< HEAD\n"[..], &whole, b"=======\n>>>>>>> other\n"].concat(),
             )
-            .expect("written")
+            .expect("written");
         },
         &|| {
             fs::remove_file(workspace.file()).expect("removed");

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use yard_engine::bead::Dependency;
 use yard_engine::readiness::{Reason, ReasonCode};
 use yard_engine::rig::BeadSource;
-use yard_engine::{BeadId, RigName, Standing, State, Timestamp};
+use yard_engine::{BeadId, Refusal, RigName, Standing, State, Timestamp};
 
+use super::like::beads_like;
 use crate::protocol::BeadFilter;
 
 /// A bead.
@@ -170,8 +171,11 @@ pub(super) fn absent(state: &State, id: &BeadId) -> Reason {
     Reason { code: ReasonCode::NotDispatchable, message, ids: Vec::new(), limit: None, until: None }
 }
 
-/// Renders the beads a filter lets through.
-pub fn beads(state: &State, filter: &BeadFilter) -> BeadList {
+/// Renders the beads a filter lets through; `now` is what another tool's rules go by.
+pub fn beads(state: &State, filter: &BeadFilter, now: Timestamp) -> Result<BeadList, Refusal> {
+    if let Some(tool) = &filter.like {
+        return Ok(BeadList { beads: beads_like(state, tool, filter, now)? });
+    }
     let wanted = |id: &BeadId| {
         filter.rig.as_ref().is_none_or(|rig| state.rig_of(id).is_some_and(|r| r.name.as_str() == rig))
     };
@@ -187,7 +191,7 @@ pub fn beads(state: &State, filter: &BeadFilter) -> BeadList {
         .filter(|b| !filter.ready || b.reasons.iter().all(room_only))
         .filter(|b| !filter.blocked || b.reasons.iter().any(|r| r.code.is_blocking()))
         .collect();
-    BeadList { beads }
+    Ok(BeadList { beads })
 }
 
 /// Renders the rigs.

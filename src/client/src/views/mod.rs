@@ -4,6 +4,7 @@ mod alert;
 mod bead;
 mod blockers;
 mod convoy;
+mod like;
 mod recover;
 mod scheduler;
 mod show;

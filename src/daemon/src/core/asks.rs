@@ -52,13 +52,12 @@ impl Core {
             }
             Ask::Poke { rig } => {
                 let known = rig.as_deref().map(|rig| self.store.state().find_rig(rig)).transpose();
-                let reply = match known {
-                    Err(refusal) => Reply::Error(refusal),
-                    Ok(_) => {
-                        self.poke(rig.as_deref());
-                        self.next_scan = Instant::now();
-                        Reply::document(&serde_json::json!({"poked": true, "alerts": self.config_notices()}))
-                    }
+                let reply = if let Err(refusal) = known {
+                    Reply::Error(refusal)
+                } else {
+                    self.poke(rig.as_deref());
+                    self.next_scan = Instant::now();
+                    Reply::document(&serde_json::json!({"poked": true, "alerts": self.config_notices()}))
                 };
                 owed.push(Owed::Reply(reply_to, reply));
             }

@@ -84,11 +84,10 @@ impl Core {
         }
         let descriptions = source.descriptions();
         let serves = self.role.dispatches_by_itself();
-        if serves || anew || is_news(&source, &how, known.as_deref()) {
-            if let Some(reading) = source.read() {
-                info!(%rig, beads = reading.beads.len(), "workspace read");
-                self.take_reading(&reading);
-            }
+        let worth_reading = serves || anew || is_news(&source, &how, known.as_deref());
+        if let Some(reading) = worth_reading.then(|| source.read()).flatten() {
+            info!(%rig, beads = reading.beads.len(), "workspace read");
+            self.take_reading(&reading);
         }
         let watch = serves.then(|| self.watch(source, how.poll)).flatten();
         Followed { how, descriptions, watch }

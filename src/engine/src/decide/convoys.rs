@@ -1,5 +1,7 @@
 //! Convoys being made, added to, closed and watched.
 
+use std::collections::BTreeSet;
+
 use super::Asker;
 use super::alerts::Condition;
 use super::bounds::{check_base_branch, check_title, check_watcher};
@@ -64,7 +66,8 @@ impl Tx<'_> {
     ) -> Result<Answer, Refusal> {
         let id = self.state().find_convoy(text)?;
         let convoy = &self.state().convoys[&id];
-        let (was_closed, known) = (convoy.closed.is_some(), convoy.tracked.clone());
+        let was_closed = convoy.closed.is_some();
+        let known: BTreeSet<&BeadId> = convoy.tracked.iter().collect();
         let named = self.state().beads_named(beads)?;
         let new: Vec<BeadId> = named.into_iter().filter(|bead| !known.contains(bead)).collect();
         if new.is_empty() {
@@ -207,7 +210,7 @@ impl Tx<'_> {
 impl State {
     /// The beads of a list, each once.
     pub(super) fn beads_named(&self, texts: &[String]) -> Result<Vec<BeadId>, Refusal> {
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         let mut found = Vec::with_capacity(texts.len());
         for text in texts {
             let id = self.exact_bead(text)?;

@@ -79,7 +79,7 @@ impl Tx<'_> {
         let open: Vec<(ContextId, BeadId)> =
             self.state().open_contexts().map(|c| (c.id.clone(), c.bead().clone())).collect();
         for (context, bead) in open {
-            if self.state().bead(&bead).is_none() {
+            if self.state().work(&bead).is_none() {
                 let detail = Some(format!("{bead} is gone"));
                 self.close(&asker, &context, &bead, CloseReason::StaleWorkBead, detail);
             } else {

@@ -6,6 +6,7 @@
 //! beads and dependencies that the plan can reach; nothing recurses, so no depth of nesting or length of chain hurts.
 
 mod cycles;
+mod finder;
 mod findings;
 mod graph;
 mod held;
@@ -167,10 +168,10 @@ impl State {
         let cycles = Cycles::of(&reach, &graph, &order);
         let ids = |slots: &[u32]| slots.iter().map(|slot| reach.id(*slot).clone()).collect::<Vec<_>>();
         let mut plan = StagePlan {
-            members: reach.members().map(|slot| reach.id(slot).clone()).collect(),
+            members: ids(&reach.members()),
             waves: order.waves.iter().map(|wave| ids(wave)).collect(),
             gated: held::gated(&reach, &graph, &order, &cycles),
-            closed: reach.closed_members().map(|slot| reach.id(slot).clone()).collect(),
+            closed: ids(&reach.closed_members().collect::<Vec<_>>()),
             critical_path: ids(&order.critical_path),
             ..StagePlan::default()
         };

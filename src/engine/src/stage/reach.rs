@@ -1,9 +1,9 @@
 //! Everything a plan has to look at: the beads asked for, and whatever they wait for, directly, through their parents
 //! or through others. Each bead gets a small number, its slot, so that the rest works on arrays.
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
+use super::finder::{Finder, Known, Name};
 use super::{StageInput, TreeRow};
 use crate::BeadId;
 use crate::bead::{Bead, DepKind};
@@ -20,12 +20,6 @@ pub(super) enum Role {
     Outside,
     /// Nobody has it.
     Missing,
-}
-
-struct Known<'a> {
-    id: &'a BeadId,
-    bead: Option<&'a Bead>,
-    role: Role,
 }
 
 /// What a bead waits for: another bead, or whatever a parent hands down.
@@ -52,12 +46,20 @@ impl Wait {
     }
 }
 
-/// The beads of a plan by slot: first the open members by id, then the other beads asked for, then what they led to.
+/// A bead asked for, and how deep it lies in the tree.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    depth: u32,
+    name: Name<'a>,
+    bead: &'a Bead,
+}
+
+/// The beads of a plan by slot: first the open members by id, then the closed ones by id, then the other beads asked
+/// for, then what they led to.
 pub(super) struct Reach<'a> {
-    beads: Vec<Known<'a>>,
+    known: Known<'a>,
     open_members: u32,
-    /// Every slingable bead asked for, by id.
-    members: Vec<u32>,
+    closed_members: u32,
     asked: Vec<Asked<'a>>,
     /// Of the beads asked for: whether a blocking edge joins it to another of them.
     joined: Vec<bool>,
@@ -67,47 +69,41 @@ pub(super) struct Reach<'a> {
     pub(super) unknown: Vec<&'a BeadId>,
 }
 
-/// A bead asked for, at its place in the tree.
-struct Asked<'a> {
-    depth: u32,
-    bead: &'a Bead,
-}
-
 impl<'a> Reach<'a> {
     pub(super) fn of(state: &'a State, input: &'a StageInput) -> Self {
-        let (asked, unknown) = match input {
-            StageInput::Epic(root) => descent(state, root),
-            StageInput::Tasks(ids) | StageInput::Beads(ids) => listed(state, ids),
+        let (asked, unknown, root) = match input {
+            StageInput::Epic(root) => {
+                let found = descent(state, root);
+                let unknown = if found.is_empty() { vec![root] } else { Vec::new() };
+                (found, unknown, Some(root))
+            }
+            StageInput::Tasks(ids) | StageInput::Beads(ids) => {
+                let (found, unknown) = listed(state, ids);
+                (found, unknown, None)
+            }
         };
-        let root = match input {
-            StageInput::Epic(root) => Some(root),
-            StageInput::Tasks(_) | StageInput::Beads(_) => None,
-        };
-        let is_member = |bead: &Bead| bead.is_slingable() && Some(&bead.id) != root;
-        let mut slingable: Vec<&'a Bead> = asked.iter().map(|a| a.bead).filter(|b| is_member(b)).collect();
-        slingable.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-        let mut finder = Finder { state, beads: Vec::with_capacity(asked.len()), slots: HashMap::new() };
-        finder.slots.reserve(asked.len());
-        for bead in slingable.iter().filter(|bead| !bead.is_closed()) {
-            finder.put(bead, Role::Member);
-        }
-        let open_members = finder.beads.len() as u32;
-        let (mut next_open, mut members) = (0, Vec::with_capacity(slingable.len()));
-        for bead in &slingable {
-            if bead.is_closed() {
-                members.push(finder.put(bead, Role::Closed));
-            } else {
-                members.push(next_open);
-                next_open += 1;
+        let (mut open, mut closed, mut others) = (Vec::with_capacity(asked.len()), Vec::new(), Vec::new());
+        for found in &asked {
+            let is_member = found.bead.is_slingable() && Some(&found.bead.id) != root;
+            match (is_member, found.bead.is_closed()) {
+                (true, false) => open.push((found.name, found.bead, Role::Member)),
+                (true, true) => closed.push((found.name, found.bead, Role::Closed)),
+                (false, true) => others.push((found.name, found.bead, Role::Closed)),
+                (false, false) => others.push((found.name, found.bead, Role::Outside)),
             }
         }
-        for Asked { bead, .. } in asked.iter().filter(|a| !is_member(a.bead)) {
-            finder.put(bead, if bead.is_closed() { Role::Closed } else { Role::Outside });
+        open.sort_by_key(|(name, ..)| *name);
+        closed.sort_by_key(|(name, ..)| *name);
+        let (open_members, closed_members) = (open.len() as u32, closed.len() as u32);
+        let mut finder = Finder::new(state);
+        finder.reserve(asked.len());
+        for (name, bead, role) in open.into_iter().chain(closed).chain(others) {
+            finder.put(name, bead, role);
         }
         let mut reach = Self {
-            beads: Vec::new(),
+            known: Known::default(),
             open_members,
-            members,
+            closed_members,
             joined: vec![false; asked.len()],
             asked,
             offsets: Vec::new(),
@@ -115,22 +111,22 @@ impl<'a> Reach<'a> {
             unknown,
         };
         reach.follow_all(&mut finder);
-        reach.beads = finder.beads;
+        reach.known = finder.known;
         reach
     }
 
     /// Follows what each bead waits for until nothing new turns up.
     fn follow_all(&mut self, finder: &mut Finder<'a>) {
         let mut slot = 0;
-        while let Some(Known { bead, role, .. }) = finder.beads.get(slot) {
+        while let Some(role) = finder.known.roles.get(slot) {
             self.offsets.push(self.waits.len() as u32);
-            match (role, *bead) {
+            match (role, finder.known.beads[slot]) {
                 (Role::Member | Role::Outside, Some(bead)) => self.follow(finder, slot, bead),
                 // What is done waits no more, but may still join two beads of an epic.
                 (Role::Closed, Some(bead)) if slot < self.joined.len() => {
                     for edge in bead.dependencies.iter().filter(|d| d.kind.blocks()) {
-                        if let Some(target) = finder.slots.get(edge.on.as_str()) {
-                            self.join(slot, *target as usize);
+                        if let Some(target) = finder.find(&edge.on) {
+                            self.join(slot, target as usize);
                         }
                     }
                 }
@@ -144,7 +140,7 @@ impl<'a> Reach<'a> {
     fn follow(&mut self, finder: &mut Finder<'a>, slot: usize, bead: &'a Bead) {
         for edge in bead.dependencies.iter().filter(|d| d.kind.makes_wait()) {
             let target = finder.slot_of(&edge.on);
-            let role = finder.beads[target as usize].role;
+            let role = finder.known.roles[target as usize];
             if edge.kind == DepKind::ParentChild {
                 if matches!(role, Role::Member | Role::Outside) {
                     self.waits.push(Wait::like_parent(target));
@@ -168,19 +164,19 @@ impl<'a> Reach<'a> {
 
     /// How many beads there are.
     pub(super) fn len(&self) -> u32 {
-        self.beads.len() as u32
+        self.known.roles.len() as u32
     }
 
     pub(super) fn id(&self, slot: u32) -> &'a BeadId {
-        self.beads[slot as usize].id
+        self.known.ids[slot as usize]
     }
 
     pub(super) fn bead(&self, slot: u32) -> Option<&'a Bead> {
-        self.beads[slot as usize].bead
+        self.known.beads[slot as usize]
     }
 
     pub(super) fn role(&self, slot: u32) -> Role {
-        self.beads[slot as usize].role
+        self.known.roles[slot as usize]
     }
 
     /// What a bead waits for.
@@ -195,13 +191,16 @@ impl<'a> Reach<'a> {
     }
 
     /// Every slingable bead asked for, by id.
-    pub(super) fn members(&self) -> impl Iterator<Item = u32> {
-        self.members.iter().copied()
+    pub(super) fn members(&self) -> Vec<u32> {
+        let mut members: Vec<u32> = self.open_members().chain(self.closed_members()).collect();
+        // Two runs, which a stable sort merges.
+        members.sort_by_key(|slot| self.id(*slot));
+        members
     }
 
     /// The slingable beads asked for that are done, by id.
-    pub(super) fn closed_members(&self) -> impl Iterator<Item = u32> {
-        self.members().filter(|slot| *slot >= self.open_members)
+    pub(super) fn closed_members(&self) -> std::ops::Range<u32> {
+        self.open_members..self.open_members + self.closed_members
     }
 
     /// Whether a blocking edge of its own joins this bead, one of those asked for, to another of them.
@@ -220,68 +219,36 @@ impl<'a> Reach<'a> {
     }
 }
 
-/// Gives beads their slots.
-struct Finder<'a> {
-    state: &'a State,
-    beads: Vec<Known<'a>>,
-    slots: HashMap<&'a str, u32>,
-}
-
-impl<'a> Finder<'a> {
-    fn put(&mut self, bead: &'a Bead, role: Role) -> u32 {
-        let slot = self.beads.len() as u32;
-        self.slots.insert(bead.id.as_str(), slot);
-        self.beads.push(Known { id: &bead.id, bead: Some(bead), role });
-        slot
-    }
-
-    /// The slot of a bead that another names.
-    fn slot_of(&mut self, id: &'a BeadId) -> u32 {
-        let vacant = match self.slots.entry(id.as_str()) {
-            Entry::Occupied(known) => return *known.get(),
-            Entry::Vacant(vacant) => vacant,
-        };
-        let slot = self.beads.len() as u32;
-        vacant.insert(slot);
-        let bead = self.state.bead(id).map(|entry| &entry.bead);
-        let role = match bead {
-            None => Role::Missing,
-            Some(bead) if bead.is_closed() => Role::Closed,
-            Some(_) => Role::Outside,
-        };
-        self.beads.push(Known { id, bead, role });
-        slot
-    }
-}
-
-/// A bead and everything below it, parents first. A bead with two parents comes once, below the first.
-fn descent<'a>(state: &'a State, root: &'a BeadId) -> (Vec<Asked<'a>>, Vec<&'a BeadId>) {
-    let Some(entry) = state.bead(root) else { return (Vec::new(), vec![root]) };
+/// A bead and everything below it, parents first; nothing if nobody has it. A bead with two parents comes once, below
+/// the first.
+fn descent<'a>(state: &'a State, root: &'a BeadId) -> Vec<Asked<'a>> {
     let mut found = Vec::new();
-    let mut seen: HashSet<&str> = HashSet::new();
-    let mut pending = vec![Asked { depth: 0, bead: &entry.bead }];
-    while let Some(asked) = pending.pop() {
-        if !seen.insert(asked.bead.id.as_str()) {
+    let mut seen = HashSet::new();
+    let asked = |bead: &'a Bead, depth| Asked { depth, name: Name::of(&bead.id), bead };
+    let mut pending: Vec<Asked<'_>> =
+        state.bead(root).map(|entry| asked(&entry.bead, 0)).into_iter().collect();
+    while let Some(next) = pending.pop() {
+        if !seen.insert(next.name) {
             continue;
         }
         let below = pending.len();
-        let children = state.children_of(&asked.bead.id).filter_map(|child| state.bead(child));
-        pending.extend(children.map(|child| Asked { depth: asked.depth + 1, bead: &child.bead }));
+        let children = state.children_of(&next.bead.id).filter_map(|child| state.bead(child));
+        pending.extend(children.map(|child| asked(&child.bead, next.depth + 1)));
         pending[below..].reverse();
-        found.push(asked);
+        found.push(next);
     }
-    (found, Vec::new())
+    found
 }
 
-/// The slingable ones of these beads, by id.
+/// The slingable ones of these beads, by id, and the ids that nobody has.
 fn listed<'a>(state: &'a State, ids: &'a [BeadId]) -> (Vec<Asked<'a>>, Vec<&'a BeadId>) {
-    let mut ids: Vec<&BeadId> = ids.iter().collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let (mut found, mut unknown) = (Vec::with_capacity(ids.len()), Vec::new());
-    for id in ids {
-        match state.bead(id) {
-            Some(entry) if entry.bead.is_slingable() => found.push(Asked { depth: 0, bead: &entry.bead }),
+    let mut names: Vec<(Name<'a>, &BeadId)> = ids.iter().map(|id| (Name::of(id), id)).collect();
+    names.sort_unstable_by_key(|(name, _)| *name);
+    names.dedup_by_key(|(name, _)| *name);
+    let (mut found, mut unknown) = (Vec::with_capacity(names.len()), Vec::new());
+    for (name, id) in names {
+        match state.bead(id).map(|entry| &entry.bead) {
+            Some(bead) if bead.is_slingable() => found.push(Asked { depth: 0, name, bead }),
             Some(_) => {}
             None => unknown.push(id),
         }

@@ -1,11 +1,14 @@
 //! The engine, seen from outside: commands and reports in, events and answers out.
 
 mod alerts;
+mod asks;
 mod awaiting;
 mod convoys;
 mod dependencies;
 mod feeding;
+mod happenings;
 mod launching;
+mod like;
 mod operating;
 mod ordering;
 mod properties;
@@ -19,6 +22,9 @@ mod seed2;
 mod slinging;
 mod smoke;
 mod sources;
+mod stage;
+mod stage_findings;
+mod stage_graphs;
 mod timing;
 mod town;
 mod words;

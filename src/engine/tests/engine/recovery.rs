@@ -269,6 +269,7 @@ fn only_convoys_in_which_nothing_can_go_on_are_stranded() {
 
 #[test]
 fn a_stranded_convoy_says_what_is_the_matter_with_each_of_its_beads() {
+    use ReasonCode as C;
     let mut town = Town::deferred(5);
     town.rig("web", "w");
     town.bead("gt-hot");
@@ -291,7 +292,6 @@ fn a_stranded_convoy_says_what_is_the_matter_with_each_of_its_beads() {
         .iter()
         .map(|(id, reasons)| (id.as_str(), reasons.iter().map(|reason| reason.code).collect()))
         .collect();
-    use ReasonCode as C;
     assert_eq!(
         codes,
         [

@@ -2,9 +2,9 @@
 
 use yard_engine::alert::AlertKind;
 use yard_engine::bead::{BeadChange, BeadEvent, BeadStatus, DepKind};
-use yard_engine::context::CloseReason;
+use yard_engine::context::{CloseReason, Context};
 use yard_engine::readiness::ReasonCode;
-use yard_engine::{Command, Event, Standing};
+use yard_engine::{Command, Event, Millis, Standing};
 
 use crate::town::{Town, bead_id, new_bead, rig_name};
 use crate::workspace::{Workspace, closed_at};
@@ -214,6 +214,23 @@ fn a_bead_that_vanishes_and_returns_while_its_worker_runs_is_not_started_again()
     town.reads(&mut tracker);
     town.exits_ok("ox-a");
     assert_eq!((town.standing("ox-a"), town.work("ox-a").attempts), (Standing::Closed, 1));
+}
+
+#[test]
+fn a_start_under_way_outlives_its_bead() {
+    let (mut town, mut tracker) = town_with(&["ox-a"]);
+    let soon = town.in_time(Millis::seconds(1));
+    town.sling_with("ox-a", |request| request.deadline = Some(soon));
+    town.pass();
+    let (dispatch, context) = (town.live("ox-a"), town.context("ox-a").id.clone());
+    tracker.loses("ox-a");
+    town.reads(&mut tracker);
+    town.advance(Millis::seconds(2));
+    town.recover(false);
+    let is_open = |town: &Town| town.state.context(&context).is_some_and(Context::is_open);
+    assert!(is_open(&town), "its one end is still to come");
+    town.act(|tx| tx.worker_never_ran(&dispatch, "its claim is revoked"));
+    assert!(!is_open(&town));
 }
 
 #[test]

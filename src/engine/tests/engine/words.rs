@@ -151,7 +151,9 @@ impl Town {
     /// The daemon is killed and starts again from the log.
     pub(crate) fn restart(&mut self) {
         self.state = self.replayed().clone();
-        self.act(|tx| tx.close_stale_contexts());
+        self.act(|tx| {
+            tx.close_stale_contexts();
+        });
     }
 
     // Alerts.

@@ -73,7 +73,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     match run(args.what) {
         Ok(missed) if missed > 0 => {
-            say(&format!("\n{missed} bars missed"));
+            say(&format!("\nbars missed: {missed}"));
             if args.strict { ExitCode::FAILURE } else { ExitCode::SUCCESS }
         }
         Ok(_) => ExitCode::SUCCESS,

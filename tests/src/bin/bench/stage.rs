@@ -1,14 +1,15 @@
 //! Staging a large file of beads, next to a bare parse and topological sort of the same file. Each measurement has a
-//! process of its own, so that its peak memory is its own too.
+//! process of its own, so that its peak memory is its own too, and takes one thread's processor time.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::ValueEnum;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
@@ -16,7 +17,7 @@ use crate::Fallible;
 use crate::bare::{self, Bare};
 use crate::layered::{Detail, Layered};
 use crate::ours;
-use crate::table::{Table, median, met, say, time, times};
+use crate::table::{Table, met, say, time, times};
 
 /// How many beads the file has unless told otherwise.
 pub(crate) const SIZES: [usize; 2] = [100_000, 1_000_000];
@@ -26,7 +27,7 @@ const BAR: f64 = 2.0;
 const RUNS: usize = 5;
 
 /// What one process measures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Case {
     /// Read, parse, sort.
     Bare,
@@ -46,28 +47,57 @@ impl Case {
 /// What it found.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Measured {
-    /// Each part in order, with how long it took and the peak memory in KiB after it.
-    parts: Vec<(String, Duration, u64)>,
+    parts: Vec<Part>,
     /// In words.
     plan: String,
+}
+
+/// A part of a case.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Part {
+    name: String,
+    span: Duration,
+    /// Memory before it, in KiB.
+    before: u64,
+    /// The most memory while it ran, in KiB.
+    peak: u64,
 }
 
 impl Measured {
     /// Measures a part.
     fn part<T>(&mut self, name: &str, work: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
-        let began = Instant::now();
+        let before = memory("VmRSS:")?;
+        // Has the kernel forget the peak so far.
+        std::fs::write("/proc/self/clear_refs", "5")?;
+        let began = processor_time()?;
         let done = work()?;
-        self.parts.push((name.to_owned(), began.elapsed(), peak_memory()?));
+        let span = processor_time()?.saturating_sub(began);
+        self.parts.push(Part { name: name.to_owned(), span, before, peak: memory("VmHWM:")? });
         Ok(done)
+    }
+
+    fn total(&self) -> Duration {
+        self.parts.iter().map(|part| part.span).sum()
+    }
+
+    fn peak(&self) -> u64 {
+        self.parts.iter().map(|part| part.peak).max().unwrap_or(0)
     }
 }
 
-/// The median run of a case at a size.
-struct Typical {
-    parts: Vec<(String, Duration)>,
-    total: Duration,
-    peak: u64,
-    plan: String,
+/// The processor time of this process, which other programs leave alone.
+fn processor_time() -> Fallible<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
+    let time = usage.user_time() + usage.system_time();
+    Ok(Duration::from_micros(u64::try_from(time.num_microseconds())?))
+}
+
+/// A figure of this process's memory, in KiB.
+fn memory(figure: &str) -> Fallible<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(figure));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    Ok(number.ok_or_else(|| format!("no {figure} in /proc/self/status"))?.parse()?)
 }
 
 /// Measures one case in this process and prints it for the one that started it.
@@ -97,89 +127,108 @@ pub(crate) fn case(case: Case, file: &Path) -> Fallible<()> {
     Ok(())
 }
 
+/// The table as it grows.
+struct Rows {
+    table: Table,
+    missed: usize,
+}
+
+/// A file of beads.
+struct Sample {
+    beads: usize,
+    edges: usize,
+    bytes: u64,
+    bare: Measured,
+    ours: Measured,
+}
+
+impl Rows {
+    fn add(&mut self, sample: &Sample) {
+        let Sample { bare, ours, .. } = sample;
+        self.row(sample, "bare", parts(bare), (bare.total(), bare.peak()), false);
+        self.row(sample, "ours, from the file", parts(ours), (ours.total(), ours.peak()), true);
+        if let Some(stage) = ours.parts.last() {
+            let more = stage.peak.saturating_sub(stage.before);
+            self.row(sample, "ours, in a running town", stage.name.clone(), (stage.span, more), true);
+        }
+    }
+
+    fn row(&mut self, sample: &Sample, case: &str, parts: String, cost: (Duration, u64), has_bar: bool) {
+        let (span, memory) = cost;
+        let ratio = span.as_secs_f64() / sample.bare.total().as_secs_f64();
+        let is_met = ratio <= BAR;
+        self.missed += usize::from(has_bar && !is_met);
+        self.table.row([
+            sample.beads.to_string(),
+            sample.edges.to_string(),
+            format!("{:.1} MB", sample.bytes as f64 / 1e6),
+            case.to_owned(),
+            parts,
+            time(span),
+            format!("{} MiB", memory / 1024),
+            times(ratio),
+            times(memory as f64 / sample.bare.peak() as f64),
+            if has_bar { met(is_met) } else { "-" }.to_owned(),
+        ]);
+    }
+}
+
 /// Measures and prints every size; returns how many bars are missed.
 pub(crate) fn run(sizes: &[usize]) -> Fallible<usize> {
     let dir = tempfile::Builder::new().prefix("ym-bench-").tempdir()?;
-    let header = [
-        "beads",
-        "edges",
-        "file",
-        "case",
-        "parts",
-        "time",
-        "peak memory",
-        "time : bare",
-        "memory : bare",
-        "bar ≤2×",
-    ];
-    let mut table = Table::new("staging a file: median of each part, and of the whole", &header);
-    let mut cycles = Table::new("staging the same with one cycle planted", &["beads", "plan"]);
-    let mut all: BTreeMap<(usize, Case), Typical> = BTreeMap::new();
-    let mut missed = 0;
+    let costs = ["time", "memory", "time : bare", "memory : bare", "time ≤2×"];
+    let header = [&["beads", "edges", "file", "case", "parts"][..], &costs].concat();
+    let title = "staging a file: processor time of the median run; memory is the peak, or what staging adds in a running town";
+    let mut rows = Rows { table: Table::new(title, &header), missed: 0 };
+    let mut plans = Table::new("the plans", &["beads", "case", "plan"]);
+    let mut samples = Vec::new();
     for beads in sizes.iter().copied() {
         let layered = Layered::open(ours::RIG, beads);
         let file = write(&dir, layered)?;
-        let size = std::fs::metadata(&file)?.len();
-        let bare = typical(Case::Bare, &file)?;
-        let ours = typical(Case::Ours, &file)?;
-        let edges: usize = (0..beads).map(|bead| layered.blockers(bead).len()).sum();
-        let mut row = |name: &str, typical: &Typical, parts: String, span: Duration, has_bar: bool| {
-            let ratio = span.as_secs_f64() / bare.total.as_secs_f64();
-            let is_met = ratio <= BAR;
-            missed += usize::from(has_bar && !is_met);
-            table.row([
-                beads.to_string(),
-                edges.to_string(),
-                format!("{:.1} MB", size as f64 / 1e6),
-                name.to_owned(),
-                parts,
-                time(span),
-                format!("{} MiB", typical.peak / 1024),
-                times(ratio),
-                times(typical.peak as f64 / bare.peak as f64),
-                if has_bar { met(is_met) } else { "-" }.to_owned(),
-            ]);
+        let sample = Sample {
+            beads,
+            edges: (0..beads).map(|bead| layered.blockers(bead).len()).sum(),
+            bytes: std::fs::metadata(&file)?.len(),
+            bare: typical(Case::Bare, &file)?,
+            ours: typical(Case::Ours, &file)?,
         };
-        row("bare", &bare, parts(&bare), bare.total, false);
-        row("ours, from the file", &ours, parts(&ours), ours.total, true);
-        let stage = ours.parts.last().map(|(_, span)| *span).unwrap_or_default();
-        row("ours, in a running town", &ours, "stage".to_owned(), stage, true);
-        all.insert((beads, Case::Bare), bare);
-        all.insert((beads, Case::Ours), ours);
-        std::fs::remove_file(file)?;
-        let file = write(&dir, layered.with_a_cycle())?;
-        cycles.row([beads.to_string(), measure(Case::Ours, &file)?.plan]);
-        std::fs::remove_file(file)?;
+        rows.add(&sample);
+        let cyclic = measure(Case::Ours, &write(&dir, layered.with_a_cycle())?)?;
+        let told =
+            [("bare", &sample.bare.plan), ("ours", &sample.ours.plan), ("ours, with a cycle", &cyclic.plan)];
+        for (case, plan) in told {
+            plans.row([beads.to_string(), case.to_owned(), plan.clone()]);
+        }
+        samples.push(sample);
     }
-    table.print();
-    growth(sizes, &all).print();
-    for ((beads, case), typical) in &all {
-        say(&format!("plan of {beads}, {}: {}", case.word(), typical.plan));
+    rows.table.print();
+    if samples.len() > 1 {
+        growth(&samples).print();
     }
-    cycles.print();
-    Ok(missed)
+    plans.print();
+    Ok(rows.missed)
 }
 
-fn parts(typical: &Typical) -> String {
+fn parts(measured: &Measured) -> String {
     let parts: Vec<String> =
-        typical.parts.iter().map(|(name, span)| format!("{name} {}", time(*span))).collect();
+        measured.parts.iter().map(|part| format!("{} {}", part.name, time(part.span))).collect();
     parts.join(", ")
 }
 
 /// How much more each size costs than the one before.
-fn growth(sizes: &[usize], all: &BTreeMap<(usize, Case), Typical>) -> Table {
-    let mut table =
-        Table::new("growth: proportional means all three alike", &["case", "beads", "time", "peak memory"]);
-    for pair in sizes.windows(2) {
-        for case in [Case::Bare, Case::Ours] {
-            if let (Some(small), Some(large)) = (all.get(&(pair[0], case)), all.get(&(pair[1], case))) {
-                table.row([
-                    case.word().to_owned(),
-                    times(pair[1] as f64 / pair[0] as f64),
-                    times(large.total.as_secs_f64() / small.total.as_secs_f64()),
-                    times(large.peak as f64 / small.peak as f64),
-                ]);
-            }
+fn growth(samples: &[Sample]) -> Table {
+    let header = ["beads", "case", "more beads", "more time", "more memory"];
+    let mut table = Table::new("growth: in proportion if all three are alike", &header);
+    for pair in samples.windows(2) {
+        let [small, large] = pair else { continue };
+        for (case, few, many) in [("bare", &small.bare, &large.bare), ("ours", &small.ours, &large.ours)] {
+            table.row([
+                format!("{} → {}", small.beads, large.beads),
+                case.to_owned(),
+                times(large.beads as f64 / small.beads as f64),
+                times(many.total().as_secs_f64() / few.total().as_secs_f64()),
+                times(many.peak() as f64 / few.peak() as f64),
+            ]);
         }
     }
     table
@@ -208,26 +257,10 @@ fn measure(case: Case, file: &Path) -> Fallible<Measured> {
     Ok(serde_json::from_str(&text)?)
 }
 
-fn typical(case: Case, file: &Path) -> Fallible<Typical> {
+/// The run of a case that took the middle of all times.
+fn typical(case: Case, file: &Path) -> Fallible<Measured> {
     let runs: Fallible<Vec<Measured>> = (0..RUNS).map(|_| measure(case, file)).collect();
-    let runs = runs?;
-    let middle = |of: &dyn Fn(&Measured) -> Duration| median(&runs.iter().map(of).collect::<Vec<_>>());
-    let names = runs.first().map(|run| run.parts.iter().map(|part| part.0.clone())).into_iter().flatten();
-    let part = |(number, name): (usize, String)| Some((name, middle(&|run| run.parts[number].1)?));
-    let peaks: Vec<u64> = runs.iter().filter_map(|run| Some(run.parts.last()?.2)).collect();
-    Ok(Typical {
-        parts: names.enumerate().filter_map(part).collect(),
-        total: middle(&|run| run.parts.iter().map(|part| part.1).sum()).unwrap_or_default(),
-        peak: median(&peaks).unwrap_or_default(),
-        plan: runs.last().map(|run| run.plan.clone()).unwrap_or_default(),
-    })
-}
-
-/// The most memory this process has had, in KiB.
-fn peak_memory() -> Fallible<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let number =
-        line.and_then(|line| line.split_whitespace().next()).ok_or("no VmHWM in /proc/self/status")?;
-    Ok(number.parse()?)
+    let mut runs = runs?;
+    runs.sort_by_key(Measured::total);
+    Ok(runs.swap_remove(RUNS / 2))
 }
