@@ -8,7 +8,9 @@ use yard_engine::context::ContextFields;
 use yard_engine::dispatch::{Category, Dispatch};
 use yard_engine::readiness::WORKER_ACTOR_PREFIX;
 use yard_engine::{BeadId, DispatchId, FormulaName, Kitchen, Millis, RigName, State, WorkerExit};
-use yard_workers::{CookInput, Cooked, ExitCause, ExitRecord, Formula, RunSpec, StartOrder, StepSpec, cook};
+use yard_workers::{
+    Completion, CookInput, Cooked, ExitCause, ExitRecord, Formula, RunSpec, StartOrder, StepSpec, cook,
+};
 
 use crate::core::Sources;
 use crate::town::TownDir;
@@ -203,16 +205,20 @@ pub(crate) fn worker_exit(state: &State, town: &TownDir, id: &DispatchId, exit: 
         signal: exit.signal,
         step: exit.step.clone(),
         stopped: exit.cause == ExitCause::Stopped,
+        awaits_close: formula_of(state, town, id).is_some_and(|f| f.completion == Some(Completion::Close)),
         category,
         message: exit_words(exit),
     }
 }
 
+/// The formula that a dispatch was cooked from, as it is now.
+fn formula_of(state: &State, town: &TownDir, id: &DispatchId) -> Option<Formula> {
+    let context = state.dispatch(id).and_then(|d| state.context(&d.context))?;
+    Formula::find(town.root(), context.fields.formula.as_ref()?).ok()
+}
+
 fn unavailable_codes(state: &State, town: &TownDir, id: &DispatchId) -> Vec<i32> {
-    let context = state.dispatch(id).and_then(|d| state.context(&d.context));
-    let formula = context.and_then(|c| c.fields.formula.as_ref());
-    let found = formula.and_then(|name| Formula::find(town.root(), name).ok());
-    found.map_or(vec![UNAVAILABLE], |formula| formula.unavailable.clone())
+    formula_of(state, town, id).map_or(vec![UNAVAILABLE], |formula| formula.unavailable.clone())
 }
 
 fn exit_words(exit: &ExitRecord) -> String {

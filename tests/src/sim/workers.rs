@@ -159,5 +159,13 @@ impl Workers {
 }
 
 fn exit(code: Option<i32>, signal: Option<i32>, stopped: bool, category: Category) -> WorkerExit {
-    WorkerExit { code, signal, step: None, stopped, category, message: "it ended".to_owned() }
+    WorkerExit {
+        code,
+        signal,
+        step: None,
+        stopped,
+        awaits_close: false,
+        category,
+        message: "it ended".to_owned(),
+    }
 }

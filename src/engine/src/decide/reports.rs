@@ -23,6 +23,8 @@ pub struct WorkerExit {
     pub step: Option<String>,
     /// Whether we ended it.
     pub stopped: bool,
+    /// Its formula leaves the close to the agent, also of a native bead.
+    pub awaits_close: bool,
     /// What class a failure is of; the formula's exit codes decide.
     pub category: Category,
     /// A failure in words.
@@ -131,7 +133,7 @@ impl Tx<'_> {
         let Some(dispatch) = self.live(id, "ended") else { return };
         self.worker_running(id, None);
         if exit.is_success() {
-            return self.end_succeeded(id);
+            return self.end_succeeded(id, exit.awaits_close);
         }
         match dispatch.stop {
             // Called off is called off, also when the worker failed by itself before it noticed.
@@ -151,13 +153,14 @@ impl Tx<'_> {
         self.end_failed(&dispatch, outcome, exit.category);
     }
 
-    /// Native beads are closed by their worker's success; those of a workspace by whoever keeps it.
-    fn end_succeeded(&mut self, id: &DispatchId) {
+    /// Native beads are closed by their worker's success, unless its formula leaves that to the agent; those of a
+    /// workspace by whoever keeps it.
+    fn end_succeeded(&mut self, id: &DispatchId, awaits_close: bool) {
         let bead = id.bead();
         let Some(entry) = self.state().bead(bead).filter(|entry| !entry.bead.is_closed()) else {
             return self.end(id, Outcome::Succeeded, Next::Finished);
         };
-        if entry.bead.source.is_some() {
+        if entry.bead.source.is_some() || awaits_close {
             let until = self.now().after(self.state().settings.close_grace.duration());
             return self.end(id, Outcome::Succeeded, Next::AwaitingClose { until });
         }

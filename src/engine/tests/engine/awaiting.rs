@@ -4,12 +4,12 @@
 use yard_engine::alert::AlertKind;
 use yard_engine::bead::Verdict;
 use yard_engine::context::CloseReason;
-use yard_engine::dispatch::Outcome;
+use yard_engine::dispatch::{Category, Outcome};
 use yard_engine::readiness::ReasonCode;
 use yard_engine::settings::RetryPolicy;
-use yard_engine::{Command, Millis, Standing};
+use yard_engine::{Command, Millis, Standing, WorkerExit};
 
-use crate::town::Town;
+use crate::town::{Town, exit};
 use crate::workspace::Workspace;
 
 const GRACE: Millis = Millis::minutes(5);
@@ -237,4 +237,19 @@ fn a_cancelled_worker_leaves_its_bead_cancelled_until_a_person_says_otherwise() 
     assert_eq!((town.standing("ox-a"), town.pass().started), (Standing::Cancelled, Vec::new()));
     town.does(&Command::Retry { bead: "ox-a".to_owned() });
     assert_eq!(town.start(), ["ox-a"]);
+}
+
+#[test]
+fn a_native_bead_whose_formula_leaves_the_close_to_its_agent_awaits_it() {
+    let mut town = Town::deferred(1);
+    town.bead("gt-a");
+    town.sling(&["gt-a"]);
+    town.pass();
+    town.runs("gt-a");
+    let id = town.live("gt-a");
+    let done = WorkerExit { awaits_close: true, ..exit(0, Category::Crash) };
+    town.act(|tx| tx.worker_ended(&id, &done));
+    assert_eq!(town.standing("gt-a"), Standing::Done);
+    town.close("gt-a");
+    assert_eq!(town.standing("gt-a"), Standing::Closed);
 }

@@ -442,6 +442,7 @@ pub(crate) fn exit(code: i32, category: Category) -> WorkerExit {
         signal: None,
         step: Some("work".to_owned()),
         stopped: false,
+        awaits_close: false,
         category,
         message: format!("exit {code}"),
     }
