@@ -168,10 +168,10 @@ impl State {
         let cycles = Cycles::of(&reach, &graph, &order);
         let ids = |slots: &[u32]| slots.iter().map(|slot| reach.id(*slot).clone()).collect::<Vec<_>>();
         let mut plan = StagePlan {
-            members: ids(&reach.members()),
+            members: ids(reach.members()),
             waves: order.waves.iter().map(|wave| ids(wave)).collect(),
             gated: held::gated(&reach, &graph, &order, &cycles),
-            closed: ids(&reach.closed_members().collect::<Vec<_>>()),
+            closed: ids(&reach.closed_members()),
             critical_path: ids(&order.critical_path),
             ..StagePlan::default()
         };

@@ -50,8 +50,17 @@ impl Wait {
 #[derive(Clone, Copy)]
 struct Asked<'a> {
     depth: u32,
+    is_slingable: bool,
+    is_closed: bool,
     name: Name<'a>,
     bead: &'a Bead,
+}
+
+impl<'a> Asked<'a> {
+    fn new(depth: u32, bead: &'a Bead) -> Self {
+        let (is_slingable, is_closed) = (bead.is_slingable(), bead.is_closed());
+        Self { depth, is_slingable, is_closed, name: Name::of(&bead.id), bead }
+    }
 }
 
 /// The beads of a plan by slot: first the open members by id, then the closed ones by id, then the other beads asked
@@ -59,7 +68,8 @@ struct Asked<'a> {
 pub(super) struct Reach<'a> {
     known: Known<'a>,
     open_members: u32,
-    closed_members: u32,
+    /// Every slingable bead asked for, by id.
+    members: Vec<u32>,
     asked: Vec<Asked<'a>>,
     /// Of the beads asked for: whether a blocking edge joins it to another of them.
     joined: Vec<bool>,
@@ -71,39 +81,32 @@ pub(super) struct Reach<'a> {
 
 impl<'a> Reach<'a> {
     pub(super) fn of(state: &'a State, input: &'a StageInput) -> Self {
-        let (asked, unknown, root) = match input {
+        let (asked, unknown) = match input {
             StageInput::Epic(root) => {
                 let found = descent(state, root);
                 let unknown = if found.is_empty() { vec![root] } else { Vec::new() };
-                (found, unknown, Some(root))
+                (found, unknown)
             }
-            StageInput::Tasks(ids) | StageInput::Beads(ids) => {
-                let (found, unknown) = listed(state, ids);
-                (found, unknown, None)
-            }
+            StageInput::Tasks(ids) | StageInput::Beads(ids) => listed(state, ids),
         };
-        let (mut open, mut closed, mut others) = (Vec::with_capacity(asked.len()), Vec::new(), Vec::new());
-        for found in &asked {
-            let is_member = found.bead.is_slingable() && Some(&found.bead.id) != root;
-            match (is_member, found.bead.is_closed()) {
-                (true, false) => open.push((found.name, found.bead, Role::Member)),
-                (true, true) => closed.push((found.name, found.bead, Role::Closed)),
-                (false, true) => others.push((found.name, found.bead, Role::Closed)),
-                (false, false) => others.push((found.name, found.bead, Role::Outside)),
-            }
-        }
-        open.sort_by_key(|(name, ..)| *name);
-        closed.sort_by_key(|(name, ..)| *name);
-        let (open_members, closed_members) = (open.len() as u32, closed.len() as u32);
+        let (mut slingable, others): (Vec<Asked<'a>>, Vec<Asked<'a>>) =
+            asked.iter().copied().partition(|a| a.is_slingable);
+        slingable.sort_by_key(|asked| asked.name);
         let mut finder = Finder::new(state);
         finder.reserve(asked.len());
-        for (name, bead, role) in open.into_iter().chain(closed).chain(others) {
-            finder.put(name, bead, role);
+        let is_open = |asked: &&Asked<'_>| !asked.is_closed;
+        slingable.iter().filter(is_open).for_each(|a| finder.put(a.name, a.bead, Role::Member));
+        let open_members = finder.known.roles.len() as u32;
+        slingable.iter().filter(|a| a.is_closed).for_each(|a| finder.put(a.name, a.bead, Role::Closed));
+        for Asked { name, bead, is_closed, .. } in others {
+            finder.put(name, bead, if is_closed { Role::Closed } else { Role::Outside });
         }
+        let (mut open, mut closed) = (0..open_members, open_members..);
+        let members = slingable.iter().filter_map(|a| if a.is_closed { closed.next() } else { open.next() });
         let mut reach = Self {
             known: Known::default(),
             open_members,
-            closed_members,
+            members: members.collect(),
             joined: vec![false; asked.len()],
             asked,
             offsets: Vec::new(),
@@ -123,7 +126,7 @@ impl<'a> Reach<'a> {
             match (role, finder.known.beads[slot]) {
                 (Role::Member | Role::Outside, Some(bead)) => self.follow(finder, slot, bead),
                 // What is done waits no more, but may still join two beads of an epic.
-                (Role::Closed, Some(bead)) if slot < self.joined.len() => {
+                (Role::Closed, Some(bead)) if slot < self.asked.len() => {
                     for edge in bead.dependencies.iter().filter(|d| d.kind.blocks()) {
                         if let Some(target) = finder.find(&edge.on) {
                             self.join(slot, target as usize);
@@ -191,16 +194,13 @@ impl<'a> Reach<'a> {
     }
 
     /// Every slingable bead asked for, by id.
-    pub(super) fn members(&self) -> Vec<u32> {
-        let mut members: Vec<u32> = self.open_members().chain(self.closed_members()).collect();
-        // Two runs, which a stable sort merges.
-        members.sort_by_key(|slot| self.id(*slot));
-        members
+    pub(super) fn members(&self) -> &[u32] {
+        &self.members
     }
 
     /// The slingable beads asked for that are done, by id.
-    pub(super) fn closed_members(&self) -> std::ops::Range<u32> {
-        self.open_members..self.open_members + self.closed_members
+    pub(super) fn closed_members(&self) -> Vec<u32> {
+        (self.open_members..self.members.len() as u32).collect()
     }
 
     /// Whether a blocking edge of its own joins this bead, one of those asked for, to another of them.
@@ -220,22 +220,21 @@ impl<'a> Reach<'a> {
 }
 
 /// A bead and everything below it, parents first; nothing if nobody has it. A bead with two parents comes once, below
-/// the first.
+/// the first. The bead itself is no work of its own.
 fn descent<'a>(state: &'a State, root: &'a BeadId) -> Vec<Asked<'a>> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();
-    let asked = |bead: &'a Bead, depth| Asked { depth, name: Name::of(&bead.id), bead };
-    let mut pending: Vec<Asked<'_>> =
-        state.bead(root).map(|entry| asked(&entry.bead, 0)).into_iter().collect();
-    while let Some(next) = pending.pop() {
-        if !seen.insert(next.name) {
+    let mut pending: Vec<(u32, &'a Bead)> = state.bead(root).map(|e| (0, &e.bead)).into_iter().collect();
+    while let Some((depth, bead)) = pending.pop() {
+        let asked = Asked::new(depth, bead);
+        if !seen.insert(asked.name) {
             continue;
         }
         let below = pending.len();
-        let children = state.children_of(&next.bead.id).filter_map(|child| state.bead(child));
-        pending.extend(children.map(|child| asked(&child.bead, next.depth + 1)));
+        let children = state.children_of(&bead.id).filter_map(|child| state.bead(child));
+        pending.extend(children.map(|child| (depth + 1, &child.bead)));
         pending[below..].reverse();
-        found.push(next);
+        found.push(Asked { is_slingable: asked.is_slingable && depth > 0, ..asked });
     }
     found
 }
@@ -246,12 +245,12 @@ fn listed<'a>(state: &'a State, ids: &'a [BeadId]) -> (Vec<Asked<'a>>, Vec<&'a B
     names.sort_unstable_by_key(|(name, _)| *name);
     names.dedup_by_key(|(name, _)| *name);
     let (mut found, mut unknown) = (Vec::with_capacity(names.len()), Vec::new());
-    for (name, id) in names {
-        match state.bead(id).map(|entry| &entry.bead) {
-            Some(bead) if bead.is_slingable() => found.push(Asked { depth: 0, name, bead }),
-            Some(_) => {}
+    for (_, id) in names {
+        match state.bead(id) {
+            Some(entry) => found.push(Asked::new(0, &entry.bead)),
             None => unknown.push(id),
         }
     }
+    found.retain(|asked| asked.is_slingable);
     (found, unknown)
 }

@@ -24,7 +24,7 @@ pub(crate) const SIZES: [usize; 2] = [100_000, 1_000_000];
 /// How many times the bare figure ours may be.
 const BAR: f64 = 2.0;
 /// How often each case is measured.
-const RUNS: usize = 5;
+const RUNS: usize = 3;
 
 /// What one process measures.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -183,6 +183,7 @@ pub(crate) fn run(sizes: &[usize]) -> Fallible<usize> {
     let mut plans = Table::new("the plans", &["beads", "case", "plan"]);
     let mut samples = Vec::new();
     for beads in sizes.iter().copied() {
+        say(&format!("staging {beads} beads, {RUNS} runs of each case"));
         let layered = Layered::open(ours::RIG, beads);
         let file = write(&dir, layered)?;
         let sample = Sample {
