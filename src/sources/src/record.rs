@@ -51,6 +51,8 @@ struct Fields<'a> {
     labels: Option<Vec<Text<'a>>>,
     #[serde(borrow)]
     dependencies: Option<Vec<Edge<'a>>>,
+    #[serde(borrow)]
+    dependency_count: Option<&'a RawValue>,
     #[serde(default)]
     created_at: Moment,
     #[serde(default)]
@@ -103,6 +105,11 @@ impl<'a> Record<'a> {
         }
         let id = fields.id.as_ref().ok_or("the id is missing")?;
         let id = BeadId::parse(&id.0).map_err(|error| error.to_string())?;
+        let counted = fields.dependency_count.and_then(|count| count.get().parse::<u64>().ok()).unwrap_or(0);
+        if counted > 0 && fields.dependencies.as_ref().is_none_or(Vec::is_empty) {
+            // A bead that waits must not look as if it did not.
+            return Err(format!("{id} has dependencies that are counted but not shown"));
+        }
         Ok(Some(Self { id, fields }))
     }
 
@@ -127,8 +134,8 @@ impl<'a> Record<'a> {
         let status = BeadStatus::from(cut(fields.status.as_ref()).unwrap_or_default());
         let closed = status.is_closed();
         let edges = fields.dependencies.unwrap_or_default();
-        // An edge without a usable other end says nothing that could be waited for.
-        let mut edges: Vec<Dependency> = edges.iter().filter_map(|edge| edge.read().ok()).collect();
+        let mut edges: Vec<Dependency> =
+            edges.iter().filter_map(|edge| edge.read().ok().or_else(|| edge.unnamed())).collect();
         edges.retain(|edge| edge.on != id);
         let labels = fields.labels.unwrap_or_default();
         Bead {
@@ -187,6 +194,15 @@ impl Edge<'_> {
         let target = cut(self.depends_on_id.as_ref()).unwrap_or_default();
         let any_children = kind == DepKind::WaitsFor && self.opens_with_the_first_child();
         Ok(Dependency { any_children, ..Dependency::from_tracker(&target, kind)? })
+    }
+
+    /// A bead that waits for something without a usable name waits all the same, and says for what. An edge without any
+    /// other end says nothing.
+    fn unnamed(&self) -> Option<Dependency> {
+        let written = filled(self.depends_on_id.as_ref())?.to_owned();
+        let kind = DepKind::from(cut(self.kind.as_ref()).unwrap_or_default());
+        let on = BeadId::parse("unnamed").ok()?;
+        Some(Dependency { written: Some(written), ..Dependency::new(on, kind) })
     }
 
     /// The note is a JSON object, or a text that holds one.

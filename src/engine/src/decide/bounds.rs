@@ -113,10 +113,13 @@ fn no_nul(what: &str, text: &str) -> Result<(), Refusal> {
 
 /// A branch to start from.
 pub(super) fn check_base_branch(branch: &str) -> Result<(), Refusal> {
-    check_word("base branch", branch)
+    check_word("the base branch", branch)
 }
 
 /// Somebody to be told: an address of whatever kind the alert command understands.
 pub(super) fn check_watcher(watcher: &str) -> Result<(), Refusal> {
-    check_word("watcher", watcher)
+    if watcher.trim().is_empty() {
+        return Err(Refusal::new("bad-text", "say who is to be told").hint("--addr NAME"));
+    }
+    check_word("the watcher", watcher)
 }

@@ -24,6 +24,10 @@ impl State {
         if self.beads.contains_key(&wanted) {
             return Ok(wanted);
         }
+        if self.gone.contains_key(&wanted) {
+            let message = format!("{wanted} vanished from the workspace it came from");
+            return Err(Refusal::new("unknown-bead", message).hint("ym events shows what became of it"));
+        }
         let fits = |id: &BeadId| id.as_str().starts_with(text);
         let mut candidates = self.beads.range(wanted..).map(|(id, _)| id).take_while(|id| fits(id));
         match (candidates.next(), candidates.next()) {

@@ -92,11 +92,14 @@ fn why_it_was_closed_matters_only_while_it_is_closed() {
 fn dependencies_are_one_per_pair_and_never_on_oneself() {
     let bead = bead(
         r#"{"id":"a-1","dependencies":[{"depends_on_id":"a-1","type":"blocks"},{"depends_on_id":"a-2","type":"related"},
-        {"depends_on_id":"a-2"},{"depends_on_id":null},{"depends_on_id":"external:other:b-7","type":null}]}"#,
+        {"depends_on_id":"a-2"},{"depends_on_id":null},{"depends_on_id":"external:other:b-7","type":null},
+        {"depends_on_id":"äöü"}]}"#,
     );
     let edges: Vec<_> =
         bead.dependencies.iter().map(|d| (d.on.as_str(), d.kind.as_str(), d.target())).collect();
-    assert_eq!(edges, [("a-2", "blocks", "a-2"), ("b-7", "blocks", "external:other:b-7")]);
+    let expected =
+        [("a-2", "blocks", "a-2"), ("b-7", "blocks", "external:other:b-7"), ("unnamed", "blocks", "äöü")];
+    assert_eq!(edges, expected, "what cannot be named is waited for all the same");
 }
 
 #[test]
@@ -162,4 +165,15 @@ fn an_import_takes_all_texts_and_is_strict() {
         let said = new(json).expect_err("refused");
         assert!(said.starts_with(why), "{said}");
     }
+}
+
+#[test]
+fn a_bead_whose_dependencies_are_only_counted_is_not_taken_for_one_that_waits_for_nothing() {
+    let counted = br#"{"id":"a-1","title":"T","dependency_count":2}"#;
+    let error = Record::parse(counted).expect_err("it would start too early");
+    assert!(error.contains("counted but not shown"), "{error}");
+    let shown = br#"{"id":"a-1","title":"T","dependency_count":1,"dependencies":[{"depends_on_id":"a-2"}]}"#;
+    assert!(Record::parse(shown).is_ok_and(|record| record.is_some()));
+    let none = br#"{"id":"a-1","title":"T","dependency_count":0}"#;
+    assert!(Record::parse(none).is_ok_and(|record| record.is_some()));
 }
