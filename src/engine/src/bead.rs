@@ -605,7 +605,7 @@ impl State {
         if edges_changed {
             self.watch_for_cycles(&id);
         }
-        self.recount_blockers(&id);
+        self.set_open_blockers(&id);
         self.closing_changed(&id, was_closed);
     }
 

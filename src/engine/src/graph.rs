@@ -84,11 +84,16 @@ impl State {
 
     /// Recounts one bead's blockers after its edges changed.
     pub(crate) fn recount_blockers(&mut self, id: &BeadId) {
+        self.set_open_blockers(id);
+        self.spread_blocked(id);
+    }
+
+    /// Recounts one bead's blockers; what follows from it for the queue is left to the caller.
+    pub(crate) fn set_open_blockers(&mut self, id: &BeadId) {
         let count = self.count_open_blockers(id);
         if let Some(entry) = self.beads.get_mut(id) {
             entry.open_blockers = count;
         }
-        self.spread_blocked(id);
     }
 
     /// A bead may have been closed or reopened: adjusts those that wait for it. There is one edge per pair.
@@ -114,6 +119,9 @@ impl State {
 
     /// Recomputes `blocked` for a bead and its descendants, and tells the queue about each.
     fn spread_blocked(&mut self, id: &BeadId) {
+        if self.children_of(id).next().is_none() {
+            return self.set_blocked(id);
+        }
         let mut pending = vec![id.clone()];
         let mut seen = BTreeSet::new();
         while let Some(next) = pending.pop() {
@@ -121,12 +129,16 @@ impl State {
                 continue;
             }
             pending.extend(self.children_of(&next).cloned());
-            let blocked = self.derive_blocked(&next);
-            if let Some(entry) = self.beads.get_mut(&next) {
-                entry.blocked = blocked;
-            }
-            self.refresh_bead(&next);
+            self.set_blocked(&next);
         }
+    }
+
+    fn set_blocked(&mut self, id: &BeadId) {
+        let blocked = self.derive_blocked(id);
+        if let Some(entry) = self.beads.get_mut(id) {
+            entry.blocked = blocked;
+        }
+        self.refresh_bead(id);
     }
 
     /// Whether a bead, or an open ancestor of it, has an open blocker. Parent cycles are walked once.

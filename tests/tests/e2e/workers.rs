@@ -91,7 +91,9 @@ fn a_formula_is_cooked_when_scheduled_and_bad_ones_are_refused() {
 
 #[test]
 fn formulas_run_their_steps_in_order_with_values_from_the_bead() {
-    let town = Town::new();
+    let mut town = Town::new();
+    // Whether a step is done is only heard while somebody listens.
+    town.start_daemon();
     let formula = r#"
 name = "two"
 [vars.word]
