@@ -127,7 +127,7 @@ fn read_unserved(town: &TownDir, ask: &Ask) -> Result<Option<Answered>, AskError
     };
     let mut state = read_state(&reader)?;
     // The journal learns of a changed config with the next command; whoever looks before should see it too.
-    if let Ok(settings) = config::read_settings(&town.config()) {
+    if let (true, Ok(settings)) = (town.config().exists(), config::read_settings(&town.config())) {
         let now = state.clock();
         Tx::new(&mut state, now).settings_read(&settings);
     }

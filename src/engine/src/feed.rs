@@ -2,7 +2,7 @@
 //! first, so whatever a close unblocked starts in the turn that saw the close, all of it, up to capacity. There is one
 //! feeder, and a bead has one context: nothing can be dispatched twice.
 
-use crate::bead::{BeadEntry, Verdict};
+use crate::bead::BeadEntry;
 use crate::command::{SlingRequest, SlingResult};
 use crate::context::CloseReason;
 use crate::convoy::Convoy;
@@ -19,18 +19,16 @@ impl State {
     fn feeder(&self, entry: &BeadEntry) -> Option<&Convoy> {
         let convoy = self.convoys_tracking(&entry.bead.id).find(|convoy| convoy.is_fed())?;
         let wanted = entry.work.context.is_none() && entry.work.verdict.is_none();
-        (wanted && self.taken_off(entry).is_none()).then_some(convoy)
+        (wanted && !self.taken_off(entry)).then_some(convoy)
     }
 
-    /// How a person took a bead off the schedule although its convoy wants it run: it comes back by a person's word
-    /// only.
-    pub(crate) fn taken_off(&self, entry: &BeadEntry) -> Option<&'static str> {
-        let since = self.convoys_tracking(&entry.bead.id).filter_map(|convoy| convoy.fed_since).max()?;
-        if entry.work.verdict == Some(Verdict::Cancelled) {
-            return Some("called off");
-        }
-        let last = entry.work.last_context.as_ref().and_then(|id| self.contexts.get(id)?.closed.as_ref())?;
-        (last.reason == CloseReason::Cleared && last.at >= since).then_some("cleared from the schedule")
+    /// Whether a person cleared a bead from the schedule although its convoy wants it run: it comes back by a person's
+    /// word only.
+    pub(crate) fn taken_off(&self, entry: &BeadEntry) -> bool {
+        let fed = self.convoys_tracking(&entry.bead.id).filter_map(|convoy| convoy.fed_since).max();
+        let last = entry.work.last_context.as_ref().and_then(|id| self.contexts.get(id)?.closed.as_ref());
+        let (Some(since), Some(last)) = (fed, last) else { return false };
+        last.reason == CloseReason::Cleared && last.at >= since
     }
 
     /// Whether a convoy puts a bead on the schedule once it is ready.

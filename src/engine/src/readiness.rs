@@ -366,15 +366,14 @@ impl State {
                 let convoy = convoy.unwrap_or_default();
                 Reason::new(C::Staged, format!("convoy {convoy} is staged; ym convoy launch {convoy}"))
             }),
-            None | Some(Verdict::Cancelled) => match self.taken_off(entry) {
-                None => Some(()),
-                Some(how) => tell(C::Held, &|| {
-                    Reason::new(
-                        C::Held,
-                        format!("{how} by a person; ym sling {} brings it back", entry.bead.id),
-                    )
-                }),
-            },
+            Some(Verdict::Cancelled) => {
+                tell(C::Held, &|| Reason::new(C::Held, format!("called off by a person; {}", retry())))
+            }
+            None if self.taken_off(entry) => tell(C::Held, &|| {
+                let again = format!("ym sling {} brings it back", entry.bead.id);
+                Reason::new(C::Held, format!("cleared from the schedule by a person; {again}"))
+            }),
+            None => Some(()),
             Some(Verdict::Done) => tell(C::AwaitingClose, &|| {
                 Reason::new(C::AwaitingClose, "its worker finished; the bead is not closed yet")
             }),

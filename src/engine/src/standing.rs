@@ -66,11 +66,12 @@ impl State {
             return Some(Standing::Running);
         }
         if entry.work.context.is_some() {
-            let waits = entry.blocked || self.reasons(id).iter().any(|r| r.code.is_blocking());
-            return Some(if waits { Standing::Blocked } else { Standing::Queued });
+            return Some(self.waiting(entry));
         }
         Some(match entry.work.verdict {
             None if self.is_only_staged(id) => Standing::Staged,
+            // Its convoy has asked for it: it gets its context as soon as it is ready.
+            None if self.will_be_fed(entry) => self.waiting(entry),
             None => Standing::Open,
             Some(Verdict::Done) => Standing::Done,
             Some(Verdict::Failed) => Standing::Failed,
@@ -78,6 +79,12 @@ impl State {
             Some(Verdict::Cancelled) => Standing::Cancelled,
             Some(Verdict::CircuitBroken) => Standing::CircuitBroken,
         })
+    }
+
+    /// What somebody asked for waits for other beads or a person, or only for room and time.
+    fn waiting(&self, entry: &BeadEntry) -> Standing {
+        let blocked = entry.blocked || self.reasons(&entry.bead.id).iter().any(|r| r.code.is_blocking());
+        if blocked { Standing::Blocked } else { Standing::Queued }
     }
 
     /// Whether this bead can still come to its end without a person: it runs, will run when there is room or time,

@@ -136,7 +136,8 @@ impl<'a> Record<'a> {
         let edges = fields.dependencies.unwrap_or_default();
         let mut edges: Vec<Dependency> =
             edges.iter().filter_map(|edge| edge.read().ok().or_else(|| edge.unnamed())).collect();
-        edges.retain(|edge| edge.on != id);
+        // A bead that waits for itself is for the graph to report; one that contains itself means nothing.
+        edges.retain(|edge| edge.on != id || edge.kind.blocks());
         let labels = fields.labels.unwrap_or_default();
         Bead {
             title: cut(fields.title.as_ref()).unwrap_or_default(),

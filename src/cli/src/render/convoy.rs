@@ -137,7 +137,12 @@ pub(crate) fn stranded(out: &mut Out, convoys: &[StrandedView]) -> io::Result<()
             out.line(format!("  {}", bead.id))?;
             if bead.reasons.is_empty() {
                 let mark = out.paint(Tone::Good, "○");
-                marked(out, 2, &mark, "ready, but nothing starts it: ym --daemon, or ym scheduler run")?;
+                marked(
+                    out,
+                    2,
+                    &mark,
+                    "ready: ym convoy launch or ym sling asks for it, ym --daemon or ym scheduler run starts it",
+                )?;
             }
             reasons(out, &bead.reasons)?;
         }

@@ -203,11 +203,18 @@ impl Core {
     fn with_notice(&self, command: &Command, reply: Reply) -> Reply {
         let gives_a_chance = matches!(
             command,
-            Command::Resume | Command::Retry { .. } | Command::Undo | Command::Hold { held: false, .. }
+            Command::Resume
+                | Command::Retry { .. }
+                | Command::Undo
+                | Command::Hold { held: false, .. }
+                | Command::ConvoyCreate(_)
+                | Command::ConvoyAdd { .. }
         );
         match reply {
             Reply::Ok { document, .. } if gives_a_chance => {
-                Reply::Ok { document, notices: self.nobody_starts(self.store.state().ready_count()) }
+                let state = self.store.state();
+                let left = state.ready_count() + state.hungry().count();
+                Reply::Ok { document, notices: self.nobody_starts(left) }
             }
             other => other,
         }

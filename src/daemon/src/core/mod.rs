@@ -256,6 +256,10 @@ impl Core {
         for report in std::mem::take(&mut self.own_reports) {
             self.take_report(&report);
         }
+        if batch.iter().any(|input| matches!(input, Input::Ask { .. })) {
+            // Who has just changed the config and asks for something means the new one.
+            self.read_config();
+        }
         for input in batch {
             self.take(input, &mut owed);
         }

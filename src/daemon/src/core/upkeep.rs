@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
 use yard_client::Reply;
 use yard_engine::dispatch::StopReason;
-use yard_engine::{DispatchId, Timestamp};
+use yard_engine::{DispatchId, Settings, Timestamp};
 use yard_journal::JournalError;
 
 use super::{Core, DRAIN_SLACK, Drain, LOOK_AROUND, SCAN_SLICE, ScanFrom};
@@ -103,6 +103,15 @@ impl Core {
         }
         self.config_seen = Some(seen);
         let now = self.now;
+        let in_force = self.store.state().settings();
+        if !path.exists() && *in_force != Settings::default() {
+            let mistake = format!(
+                "config: {} is missing; the old settings stay in force (an empty file means the defaults)",
+                path.display()
+            );
+            warn!("{mistake}");
+            return self.store.decide(now, |tx| tx.config_mistake(Some(&mistake)));
+        }
         match config::read_settings(&path) {
             Ok(settings) => self.store.decide(now, |tx| {
                 tx.config_mistake(None);

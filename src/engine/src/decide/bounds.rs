@@ -116,10 +116,14 @@ pub(super) fn check_base_branch(branch: &str) -> Result<(), Refusal> {
     check_word("the base branch", branch)
 }
 
+/// Longest name of somebody to be told.
+const MAX_WATCHER: usize = 200;
+
 /// Somebody to be told: an address of whatever kind the alert command understands.
 pub(super) fn check_watcher(watcher: &str) -> Result<(), Refusal> {
-    if watcher.trim().is_empty() {
-        return Err(Refusal::new("bad-text", "say who is to be told").hint("--addr NAME"));
+    if watcher.trim().is_empty() || watcher.len() > MAX_WATCHER {
+        let message = format!("say who is to be told, in at most {MAX_WATCHER} bytes");
+        return Err(Refusal::new("bad-text", message).hint("--addr NAME"));
     }
     check_word("the watcher", watcher)
 }

@@ -69,8 +69,10 @@ impl Tx<'_> {
         let was_closed = convoy.closed.is_some();
         let known: BTreeSet<&BeadId> = convoy.tracked.iter().collect();
         let named = self.state().beads_named(beads)?;
+        // A closed convoy whose own beads are still to be done is opened again by naming one of them.
+        let reopens = was_closed && named.iter().any(|bead| !self.state().is_closed(bead));
         let new: Vec<BeadId> = named.into_iter().filter(|bead| !known.contains(bead)).collect();
-        if new.is_empty() {
+        if new.is_empty() && !reopens {
             return Ok(done(false, format!("{id} tracks all of these already"), &id));
         }
         let actor = asker.actor.to_owned();
@@ -79,7 +81,9 @@ impl Tx<'_> {
         }
         let message =
             format!("{id} tracks {} more{}", new.len(), if was_closed { ", and is open again" } else { "" });
-        self.emit(ConvoyEvent::Added { id: id.clone(), beads: new, actor });
+        if !new.is_empty() {
+            self.emit(ConvoyEvent::Added { id: id.clone(), beads: new, actor });
+        }
         self.close_if_complete(&id, asker.actor);
         Ok(done(true, message, &id))
     }

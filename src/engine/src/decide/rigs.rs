@@ -51,6 +51,7 @@ impl Tx<'_> {
         }
         self.end_alert(&format!("source:{name}"));
         self.end_alert(&format!("source-conflict:{name}"));
+        self.end_alert(&format!("vanished:{name}"));
         Ok(done(true, format!("rig {name} removed"), name))
     }
 

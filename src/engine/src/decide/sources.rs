@@ -7,8 +7,10 @@ use super::Asker;
 use super::alerts::Condition;
 use crate::alert::AlertKind;
 use crate::bead::{Bead, BeadEvent, BeadStatus};
+use crate::context::{CloseReason, Context};
 use crate::readiness::list;
 use crate::source::SourceReading;
+use crate::state::State;
 use crate::town::TownEvent;
 use crate::tx::Tx;
 use crate::{BeadId, RigName};
@@ -30,12 +32,14 @@ impl Tx<'_> {
         for bead in reading.beads.iter().filter(|bead| !taken.contains(&bead.id)) {
             self.observe(rig, bead);
         }
-        for id in self.disappeared(reading) {
+        let vanished = self.disappeared(reading);
+        for id in &vanished {
             self.emit(BeadEvent::Vanished { id: id.clone() });
             let actor = actor_of(rig);
-            self.close_stale_context(&Asker { actor: &actor, kitchen: &super::Kitchen::default() }, &id);
-            self.end_alerts_about(&id);
+            self.close_stale_context(&Asker { actor: &actor, kitchen: &super::Kitchen::default() }, id);
+            self.end_alerts_about(id);
         }
+        self.tell_vanished(rig, &vanished);
         self.tell_conflicts(reading, &taken);
         self.tell_trouble(reading);
         if self.state().source_stamp(rig) != Some(&reading.stamp) {
@@ -47,7 +51,12 @@ impl Tx<'_> {
     fn observe(&mut self, rig: &RigName, bead: &Bead) {
         let (id, actor) = (&bead.id, actor_of(rig));
         let Some(old) = self.state().bead(id).map(|entry| &entry.bead) else {
+            let dropped = self.state().dropped_when_vanished(id).cloned();
             self.emit(BeadEvent::Observed { bead: Box::new(bead.clone()) });
+            if let Some(context) = dropped.filter(|_| !bead.is_closed()) {
+                // It was on the schedule when it vanished, and so it is again.
+                self.open_successor(&actor, context);
+            }
             return self.follow_observation(bead, &actor);
         };
         if old == bead {
@@ -88,12 +97,35 @@ impl Tx<'_> {
         known.filter(|id| !shown.contains(id)).cloned().collect()
     }
 
+    /// Tells a person of beads that are missed, once, until they are back.
+    fn tell_vanished(&mut self, rig: &RigName, vanished: &[BeadId]) {
+        let key = format!("vanished:{rig}");
+        let told = self.state().alert_of(&key).and_then(|id| self.state().alerts.get(id));
+        let back = |id: &String| self.state().beads.contains_key(id.as_str());
+        if told.is_some_and(|alert| alert.ids.iter().all(back)) {
+            self.end_alert(&key);
+        }
+        let missed: Vec<BeadId> = vanished.iter().filter(|id| self.state().is_missed(id)).cloned().collect();
+        if missed.is_empty() {
+            return;
+        }
+        let message = format!(
+            "the workspace of rig {rig} shows these beads no longer, which are wanted: {}; they go on where they were \
+             when they come back",
+            list(&missed)
+        );
+        let ids = missed.iter().map(ToString::to_string).collect();
+        self.raise(Condition { key, kind: AlertKind::Source, message, ids, watchers: Vec::new() });
+    }
+
     /// Two owners of one id: the first keeps it, and a person is told.
     fn tell_conflicts(&mut self, reading: &SourceReading, taken: &BTreeSet<BeadId>) {
         let rig = &reading.rig;
         let key = format!("source-conflict:{rig}");
+        let told = self.state().alert_of(&key).and_then(|id| self.state().alerts.get(id));
+        let gone = |id: &String| reading.whole || reading.gone.iter().any(|gone| gone.as_str() == id);
         if taken.is_empty() {
-            if reading.whole {
+            if told.is_some_and(|alert| alert.ids.iter().all(gone)) {
                 self.end_alert(&key);
             }
             return;
@@ -112,9 +144,30 @@ impl Tx<'_> {
     fn tell_trouble(&mut self, reading: &SourceReading) {
         let key = format!("source:{}", reading.rig);
         let Some(trouble) = &reading.trouble else { return self.end_alert(&key) };
-        let message = format!("rig {}: {trouble}; what was read before stays as it was", reading.rig);
+        let message = format!(
+            "rig {}: {trouble}; what can be read is taken over, the rest stays as it was",
+            reading.rig
+        );
         let ids = vec![reading.rig.to_string()];
         self.raise(Condition { key, kind: AlertKind::Source, message, ids, watchers: Vec::new() });
+    }
+}
+
+impl State {
+    /// Whether anybody would miss a bead that vanished: it was asked for, or somebody waits for it.
+    fn is_missed(&self, id: &BeadId) -> bool {
+        let asked =
+            self.work(id).is_some_and(|work| work.live.is_some()) || self.dropped_when_vanished(id).is_some();
+        let waited_for = self.dependents_of(id).any(|bead| !self.is_closed(bead));
+        asked || waited_for || self.all_convoys_tracking(id).next().is_some()
+    }
+
+    /// The context that a bead lost by vanishing.
+    fn dropped_when_vanished(&self, id: &BeadId) -> Option<&Context> {
+        let work = &self.gone.get(id)?.work;
+        let last = self.contexts.get(work.last_context.as_ref()?)?;
+        let stale = last.closed.as_ref().is_some_and(|closed| closed.reason == CloseReason::StaleWorkBead);
+        (stale && work.verdict.is_none() && work.context.is_none() && work.live.is_none()).then_some(last)
     }
 }
 

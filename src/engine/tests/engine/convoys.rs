@@ -284,3 +284,22 @@ fn only_owned_convoys_under_way_are_landed() {
     assert!(changed(&town.does(&land_of(&owned, true))), "by force also with open beads");
     assert_eq!(town.standing("gt-b"), Standing::Open);
 }
+
+#[test]
+fn a_convoy_closed_by_force_is_opened_again_by_naming_one_of_its_open_beads() {
+    let mut town = Town::deferred(5);
+    town.beads(&["gt-a", "gt-b"]);
+    let convoy = town.convoy(&["gt-a", "gt-b"]);
+    town.does(&close_of(&convoy, true));
+    assert!(changed(&town.does(&add_of(&convoy, &["gt-a"]))));
+    assert_eq!((town.convoy_record(&convoy).status(), town.tracked(&convoy)), ("open", vec!["gt-a", "gt-b"]));
+}
+
+#[test]
+fn what_a_fed_convoy_will_ask_for_is_queued_or_blocked_before_it_has_a_context() {
+    let mut town = Town::deferred(5);
+    town.bead("gt-a");
+    town.bead_needing("gt-b", &["gt-a"]);
+    town.convoy(&["gt-a", "gt-b"]);
+    assert_eq!((town.standing("gt-a"), town.standing("gt-b")), (Standing::Queued, Standing::Blocked));
+}

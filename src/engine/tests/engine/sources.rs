@@ -185,6 +185,37 @@ fn a_bead_that_vanishes_while_queued_leaves_the_schedule() {
 }
 
 #[test]
+fn a_file_that_was_cut_short_costs_no_request_and_raises_one_alert_until_it_is_whole_again() {
+    let (mut town, mut tracker) = town_with(&["ox-a", "ox-b", "ox-c"]);
+    town.pause();
+    town.sling(&["ox-a", "ox-b"]);
+    let lost = [tracker.loses("ox-a"), tracker.loses("ox-c")];
+    town.reads(&mut tracker);
+    let alerts = town.alerts_of(AlertKind::Source);
+    assert_eq!(
+        alerts.iter().map(|alert| alert.ids.clone()).collect::<Vec<_>>(),
+        [["ox-a"]],
+        "nobody misses ox-c"
+    );
+    lost.into_iter().for_each(|bead| tracker.regains(bead));
+    town.reads(&mut tracker);
+    assert_eq!(town.standing("ox-a"), Standing::Queued, "it is on the schedule again");
+    assert_eq!((town.alerts_of(AlertKind::Source).len(), town.count("alert.raised")), (0, 1));
+}
+
+#[test]
+fn a_conflict_is_over_when_the_second_workspace_shows_the_bead_no_longer() {
+    let (mut town, _tracker) = town_with(&["ox-a"]);
+    let mut other = town.workspace("cow", "cow");
+    other.has(&["cow-a", "ox-a"]);
+    town.reads(&mut other);
+    assert_eq!(town.alert_kinds(), [AlertKind::SourceConflict]);
+    other.loses("ox-a");
+    town.reads(&mut other);
+    assert_eq!(town.alert_kinds(), []);
+}
+
+#[test]
 fn a_bead_that_vanished_comes_back_with_its_attempts_and_its_history() {
     let (mut town, mut tracker) = town_with(&["ox-a"]);
     town.convoy(&["ox-a"]);
@@ -195,8 +226,17 @@ fn a_bead_that_vanished_comes_back_with_its_attempts_and_its_history() {
     town.act(|tx| tx.worker_lost(&first, "its shim died"));
     assert_eq!(town.state.open_context_count(), 0, "nothing is tried again for a bead nobody has");
     tracker.regains(lost);
-    let started = town.turn_hearing(&tracker.news());
-    assert_eq!((started, town.live("ox-a").to_string()), (vec!["ox-a".to_owned()], "ox-a@2".to_owned()));
+    assert_eq!(
+        town.turn_hearing(&tracker.news()),
+        [""; 0],
+        "it keeps its place, and its wait after the crash"
+    );
+    assert_eq!(town.codes("ox-a"), [ReasonCode::NotBefore]);
+    town.advance(Millis::minutes(1));
+    assert_eq!(
+        (town.pass().started, town.live("ox-a").to_string()),
+        (vec!["ox-a".to_owned()], "ox-a@2".to_owned())
+    );
     assert!(town.work("ox-a").history.len() > 5, "what happened before is part of its history");
 }
 

@@ -89,7 +89,7 @@ fn why_it_was_closed_matters_only_while_it_is_closed() {
 }
 
 #[test]
-fn dependencies_are_one_per_pair_and_never_on_oneself() {
+fn dependencies_are_one_per_pair_and_a_bead_may_be_said_to_wait_for_itself() {
     let bead = bead(
         r#"{"id":"a-1","dependencies":[{"depends_on_id":"a-1","type":"blocks"},{"depends_on_id":"a-2","type":"related"},
         {"depends_on_id":"a-2"},{"depends_on_id":null},{"depends_on_id":"external:other:b-7","type":null},
@@ -97,8 +97,12 @@ fn dependencies_are_one_per_pair_and_never_on_oneself() {
     );
     let edges: Vec<_> =
         bead.dependencies.iter().map(|d| (d.on.as_str(), d.kind.as_str(), d.target())).collect();
-    let expected =
-        [("a-2", "blocks", "a-2"), ("b-7", "blocks", "external:other:b-7"), ("unnamed", "blocks", "äöü")];
+    let expected = [
+        ("a-1", "blocks", "a-1"),
+        ("a-2", "blocks", "a-2"),
+        ("b-7", "blocks", "external:other:b-7"),
+        ("unnamed", "blocks", "äöü"),
+    ];
     assert_eq!(edges, expected, "what cannot be named is waited for all the same");
 }
 
