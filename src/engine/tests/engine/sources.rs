@@ -197,7 +197,9 @@ fn a_file_that_was_cut_short_costs_no_request_and_raises_one_alert_until_it_is_w
         [["ox-a"]],
         "nobody misses ox-c"
     );
-    lost.into_iter().for_each(|bead| tracker.regains(bead));
+    for bead in lost {
+        tracker.regains(bead);
+    }
     town.reads(&mut tracker);
     assert_eq!(town.standing("ox-a"), Standing::Queued, "it is on the schedule again");
     assert_eq!((town.alerts_of(AlertKind::Source).len(), town.count("alert.raised")), (0, 1));
