@@ -205,7 +205,7 @@ impl ConvoyEvent {
 impl State {
     pub(crate) fn apply_convoy(&mut self, event: &ConvoyEvent, at: Timestamp) {
         let id = event.convoy().clone();
-        let before = self.convoys.get(&id).map(|convoy| convoy.tracked.clone()).unwrap_or_default();
+        let before = self.fed_beads(&id);
         self.untrack(&id);
         match event {
             ConvoyEvent::Created { convoy, .. } | ConvoyEvent::Staged { convoy, .. } => {
@@ -233,10 +233,15 @@ impl State {
         }
         self.track(&id);
         self.touch_convoy(&id);
-        let after = self.convoys.get(&id).map(|convoy| convoy.tracked.clone()).unwrap_or_default();
-        for bead in before.iter().chain(&after) {
+        for bead in before.iter().chain(&self.fed_beads(&id)) {
             self.refresh_hunger(bead);
         }
+    }
+
+    /// The beads that a convoy feeds; none of one that is staged or closed.
+    fn fed_beads(&self, id: &ConvoyId) -> Vec<BeadId> {
+        let fed = self.convoys.get(id).filter(|convoy| convoy.is_fed());
+        fed.map(|convoy| convoy.tracked.clone()).unwrap_or_default()
     }
 
     fn change_convoy(&mut self, id: &ConvoyId, change: impl FnOnce(&mut Convoy)) {

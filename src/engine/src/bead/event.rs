@@ -1,0 +1,290 @@
+//! What can happen to a bead, and what follows from it for the graph and the schedule.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Bead, BeadEntry, BeadStatus, Dependency, Work};
+use crate::state::State;
+use crate::{BeadId, Timestamp};
+
+/// A change to a native bead's fields; absent means unchanged.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BeadChange {
+    /// New title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// New description; empty clears it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// New type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// New status, other than closing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<BeadStatus>,
+    /// New priority.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+    /// New assignee; empty clears it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assignee: Option<String>,
+    /// New labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Vec<String>>,
+}
+
+/// What can happen to a bead.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type")]
+pub enum BeadEvent {
+    /// It came to be, or was imported.
+    #[serde(rename = "bead.added")]
+    Added {
+        /// The record.
+        bead: Box<Bead>,
+        /// Who did it.
+        actor: String,
+    },
+    /// Fields changed.
+    #[serde(rename = "bead.updated")]
+    Updated {
+        /// Which bead.
+        id: BeadId,
+        /// What changed.
+        change: BeadChange,
+        /// Who did it.
+        actor: String,
+    },
+    /// It is done.
+    #[serde(rename = "bead.closed")]
+    Closed {
+        /// Which bead.
+        id: BeadId,
+        /// Why.
+        reason: String,
+        /// Who did it: a person, the dispatch whose worker succeeded, or the workspace that shows it.
+        actor: String,
+        /// When its tracker closed it; otherwise now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        closed_at: Option<Timestamp>,
+    },
+    /// Its workspace shows it anew or changed.
+    #[serde(rename = "bead.observed")]
+    Observed {
+        /// The record.
+        bead: Box<Bead>,
+    },
+    /// Its workspace shows it no longer.
+    #[serde(rename = "bead.vanished")]
+    Vanished {
+        /// Which bead.
+        id: BeadId,
+    },
+    /// It is to be done again.
+    #[serde(rename = "bead.reopened")]
+    Reopened {
+        /// Which bead.
+        id: BeadId,
+        /// Who did it.
+        actor: String,
+    },
+    /// It came to depend on another.
+    #[serde(rename = "bead.dependency_added")]
+    DependencyAdded {
+        /// The holder.
+        id: BeadId,
+        /// The edge.
+        dependency: Dependency,
+        /// Who did it.
+        actor: String,
+    },
+    /// It depends on another no longer.
+    #[serde(rename = "bead.dependency_removed")]
+    DependencyRemoved {
+        /// The holder.
+        id: BeadId,
+        /// The other end.
+        on: BeadId,
+        /// Who did it.
+        actor: String,
+    },
+}
+
+impl BeadEvent {
+    /// The bead this is about.
+    pub fn bead(&self) -> &BeadId {
+        match self {
+            Self::Added { bead, .. } | Self::Observed { bead } => &bead.id,
+            Self::Vanished { id }
+            | Self::Updated { id, .. }
+            | Self::Closed { id, .. }
+            | Self::Reopened { id, .. }
+            | Self::DependencyAdded { id, .. }
+            | Self::DependencyRemoved { id, .. } => id,
+        }
+    }
+}
+
+impl State {
+    pub(crate) fn apply_bead(&mut self, event: &BeadEvent, at: Timestamp) {
+        let id = event.bead().clone();
+        match event {
+            BeadEvent::Added { bead, .. } | BeadEvent::Observed { bead } => self.put_bead(Bead::clone(bead)),
+            BeadEvent::Vanished { .. } => self.vanish(&id),
+            BeadEvent::Updated { change, .. } => {
+                let was_closed = self.is_closed(&id);
+                self.change_bead(&id, change);
+                self.closing_changed(&id, was_closed);
+            }
+            BeadEvent::Closed { reason, closed_at, .. } => {
+                let was_closed = self.is_closed(&id);
+                if let Some(entry) = self.beads.get_mut(&id) {
+                    entry.bead.status = BeadStatus::Closed;
+                    entry.bead.closed_at = Some(closed_at.unwrap_or(at));
+                    entry.bead.close_reason = Some(reason.clone()).filter(|text| !text.is_empty());
+                }
+                self.set_verdict(&id, None);
+                self.closing_changed(&id, was_closed);
+            }
+            BeadEvent::Reopened { .. } => {
+                let was_closed = self.is_closed(&id);
+                if let Some(entry) = self.beads.get_mut(&id) {
+                    entry.bead.status = BeadStatus::Open;
+                    entry.bead.closed_at = None;
+                    entry.bead.close_reason = None;
+                }
+                self.set_verdict(&id, None);
+                self.closing_changed(&id, was_closed);
+            }
+            BeadEvent::DependencyAdded { dependency, .. } => {
+                if let Some(entry) = self.beads.get_mut(&id) {
+                    entry.bead.dependencies.retain(|d| d.on != dependency.on);
+                    entry.bead.dependencies.push(dependency.clone());
+                }
+                self.edges_removed(&id, &dependency.on);
+                self.edges_added(&id, std::slice::from_ref(dependency));
+                self.watch_for_cycles(&id);
+                self.recount_blockers(&id);
+            }
+            BeadEvent::DependencyRemoved { on, .. } => {
+                if let Some(entry) = self.beads.get_mut(&id) {
+                    entry.bead.dependencies.retain(|d| d.on != *on);
+                }
+                self.edges_removed(&id, on);
+                self.recount_blockers(&id);
+            }
+        }
+        self.note_claim(&id, at);
+        self.remember(&id);
+    }
+
+    /// Takes a bead's record over, new or in place of the old one, whose history it keeps.
+    fn put_bead(&mut self, bead: Bead) {
+        let id = bead.id.clone();
+        let was_closed = self.is_closed(&id);
+        let (mut work, mut claim) = (Work::default(), (None, false));
+        let mut edges_changed = true;
+        if let Some(old) = self.beads.remove(&id) {
+            edges_changed = old.bead.dependencies != bead.dependencies;
+            for edge in &old.bead.dependencies {
+                self.edges_removed(&id, &edge.on);
+            }
+            self.unset_alarm(&old.bead);
+            (work, claim) = (old.work, (old.claimed_since, old.claimed_by_worker));
+        } else if let Some(old) = self.gone.remove(&id) {
+            work = old.work;
+        }
+        self.edges_added(&id, &bead.dependencies);
+        if let Some(until) = bead.defer_until.filter(|until| *until > self.clock) {
+            self.alarms.insert((until, id.clone()));
+        }
+        let arrives_closed = bead.is_closed();
+        let verdict = work.verdict.filter(|_| !arrives_closed);
+        if let (Some(due), false) = (work.close_by, arrives_closed) {
+            self.awaited_closes.insert((due, id.clone()));
+        }
+        let (claimed_since, claimed_by_worker) = claim;
+        let entry = BeadEntry {
+            bead,
+            work,
+            claimed_since,
+            claimed_by_worker,
+            gone: false,
+            open_blockers: 0,
+            blocked: false,
+        };
+        self.beads.insert(id.clone(), entry);
+        match verdict {
+            Some(verdict) => {
+                self.settled.insert(id.clone(), verdict);
+            }
+            None => self.set_verdict(&id, None),
+        }
+        if edges_changed {
+            self.watch_for_cycles(&id);
+        }
+        self.set_open_blockers(&id);
+        self.closing_changed(&id, was_closed);
+    }
+
+    /// A bead is nobody's any more: whoever depends on it waits for a bead that nobody has.
+    pub(crate) fn vanish(&mut self, id: &BeadId) {
+        let was_closed = self.is_closed(id);
+        let Some(mut entry) = self.beads.remove(id) else { return };
+        for edge in &entry.bead.dependencies {
+            self.edges_removed(id, &edge.on);
+        }
+        self.unset_alarm(&entry.bead);
+        self.settled.remove(id);
+        if let Some(due) = entry.work.close_by {
+            self.awaited_closes.remove(&(due, id.clone()));
+        }
+        entry.gone = true;
+        (entry.open_blockers, entry.blocked) = (0, false);
+        (entry.claimed_since, entry.claimed_by_worker) = (None, false);
+        self.gone.insert(id.clone(), entry);
+        self.closing_changed(id, was_closed);
+    }
+
+    fn unset_alarm(&mut self, bead: &Bead) {
+        if let Some(until) = bead.defer_until {
+            self.alarms.remove(&(until, bead.id.clone()));
+        }
+    }
+
+    fn note_claim(&mut self, id: &BeadId, at: Timestamp) {
+        let Some(entry) = self.beads.get_mut(id) else { return };
+        let claimed = matches!(entry.bead.status, BeadStatus::InProgress | BeadStatus::Hooked);
+        if !claimed || entry.claimed_since.is_none() {
+            entry.claimed_by_worker = claimed && entry.work.live.is_some();
+        }
+        entry.claimed_since = claimed.then(|| entry.claimed_since.unwrap_or(at));
+    }
+
+    fn change_bead(&mut self, id: &BeadId, change: &BeadChange) {
+        let Some(entry) = self.beads.get_mut(id) else { return };
+        let bead = &mut entry.bead;
+        let or_none = |text: &String| Some(text.clone()).filter(|t| !t.is_empty());
+        if let Some(title) = &change.title {
+            bead.title.clone_from(title);
+        }
+        if let Some(description) = &change.description {
+            bead.description = or_none(description);
+        }
+        if let Some(kind) = &change.kind {
+            bead.kind.clone_from(kind);
+        }
+        if let Some(status) = &change.status {
+            bead.status = status.clone();
+        }
+        if let Some(priority) = change.priority {
+            bead.priority = priority;
+        }
+        if let Some(assignee) = &change.assignee {
+            bead.assignee = or_none(assignee);
+        }
+        if let Some(labels) = &change.labels {
+            bead.labels.clone_from(labels);
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Beads: pieces of work and the dependencies between them. The scheduler never changes one by itself: native
+//! beads are changed by commands and by their worker's success, workspace beads only by what their source shows.
+
+mod dependency;
+mod event;
+
+pub use dependency::{DepKind, Dependency, one_per_pair};
+pub use event::{BeadChange, BeadEvent};
+use serde::{Deserialize, Serialize};
+
+use crate::graph::Edges;
+use crate::state::State;
+use crate::{BeadId, ContextId, DispatchId, RigName, Seq, Timestamp};
+
+/// A piece of work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bead {
+    /// Its id.
+    pub id: BeadId,
+    /// One line saying what is to be done.
+    pub title: String,
+    /// More about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// `task`, `bug`, `feature`, `chore`, `epic`, …; empty means task.
+    #[serde(default, rename = "issue_type")]
+    pub kind: String,
+    /// Where it stands in its tracker.
+    #[serde(default)]
+    pub status: BeadStatus,
+    /// 0 (most urgent) to 4.
+    #[serde(default = "default_bead_priority")]
+    pub priority: u8,
+    /// Who has taken it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assignee: Option<String>,
+    /// Free labels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
+    /// What it depends on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<Dependency>,
+    /// The command it runs instead of a formula.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub argv: Option<Vec<String>>,
+    /// When it came to be.
+    pub created_at: Timestamp,
+    /// When it was closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_at: Option<Timestamp>,
+    /// Why it was closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub close_reason: Option<String>,
+    /// The rig whose beads workspace shows it; none for native beads. What a workspace shows is never ours to change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<RigName>,
+    /// Put off until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub defer_until: Option<Timestamp>,
+    /// Kept in view for ever, hence never work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
+    /// A passing record of the tracker's own, hence never work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ephemeral: bool,
+    /// A pattern for other beads, hence never work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_template: bool,
+}
+
+/// The middle of P0 to P4.
+pub fn default_bead_priority() -> u8 {
+    2
+}
+
+/// Labels by which Gas Town marks records that are not work.
+const NOT_WORK: [&str; 11] = [
+    "gt:sling-context",
+    "gt:wisp",
+    "gt:message",
+    "gt:handoff",
+    "gt:merge-request",
+    "gt:agent",
+    "gt:queue",
+    "gt:convoy",
+    "gt:epic",
+    "gt:role",
+    "gt:rig",
+];
+
+impl Bead {
+    /// Whether a worker can be sent to it. Everything else is a container, a gate or a message.
+    pub fn is_slingable(&self) -> bool {
+        self.not_work_because().is_none()
+    }
+
+    /// Why no worker can be sent to it, if so.
+    pub fn not_work_because(&self) -> Option<String> {
+        if !matches!(self.kind.as_str(), "" | "task" | "bug" | "feature" | "chore") {
+            return Some(format!("a bead of type {} is not work for a worker", self.kind));
+        }
+        let marks = [
+            (self.pinned, "pinned beads are kept in view, not worked on"),
+            (
+                self.ephemeral || self.id.as_str().contains("-wisp-"),
+                "ephemeral beads are not work for a worker",
+            ),
+            (self.is_template, "a template is not work for a worker"),
+        ];
+        if let Some((_, why)) = marks.iter().find(|(marked, _)| *marked) {
+            return Some((*why).to_owned());
+        }
+        let label = self.labels.iter().find(|label| NOT_WORK.contains(&label.as_str()))?;
+        Some(format!("a bead labelled {label} is not work for a worker"))
+    }
+
+    /// Whether the id may name a set of beads rather than work.
+    pub fn is_epic(&self) -> bool {
+        self.kind == "epic" || self.labels.iter().any(|l| l == "gt:epic")
+    }
+
+    /// Whether it still is to be done.
+    pub fn is_closed(&self) -> bool {
+        self.status.is_closed()
+    }
+}
+
+/// Where a bead stands in its tracker. Unknown words are kept as they are.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum BeadStatus {
+    /// To be done.
+    #[default]
+    Open,
+    /// Somebody works on it.
+    InProgress,
+    /// Assigned to an agent.
+    Hooked,
+    /// Put off by a person.
+    Deferred,
+    /// Marked blocked by a person, whatever the graph says.
+    Blocked,
+    /// Kept in view for ever.
+    Pinned,
+    /// Done.
+    Closed,
+    /// Deleted.
+    Tombstone,
+    /// Any other word.
+    Other(String),
+}
+
+impl BeadStatus {
+    /// Whether the bead satisfies those that wait for it.
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Self::Closed | Self::Tombstone)
+    }
+
+    /// The tracker's word for it.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Open => "open",
+            Self::InProgress => "in_progress",
+            Self::Hooked => "hooked",
+            Self::Deferred => "deferred",
+            Self::Blocked => "blocked",
+            Self::Pinned => "pinned",
+            Self::Closed => "closed",
+            Self::Tombstone => "tombstone",
+            Self::Other(word) => word,
+        }
+    }
+}
+
+impl From<String> for BeadStatus {
+    fn from(word: String) -> Self {
+        match word.as_str() {
+            "open" | "" => Self::Open,
+            "in_progress" => Self::InProgress,
+            "hooked" => Self::Hooked,
+            "deferred" => Self::Deferred,
+            "blocked" => Self::Blocked,
+            "pinned" => Self::Pinned,
+            "closed" => Self::Closed,
+            "tombstone" => Self::Tombstone,
+            _ => Self::Other(word),
+        }
+    }
+}
+
+impl From<BeadStatus> for String {
+    fn from(status: BeadStatus) -> Self {
+        status.as_str().to_owned()
+    }
+}
+
+/// The scheduler's side of a bead: kept apart, because the work bead itself is not ours to change.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Work {
+    /// How many dispatches this bead ever had; the next id follows from it.
+    #[serde(default)]
+    pub attempts: u32,
+    /// The open context, if it is scheduled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextId>,
+    /// The context before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_context: Option<ContextId>,
+    /// The dispatch that runs it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<DispatchId>,
+    /// What became of the last request, until a new one is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// Until when its tracker is to close it, once its worker has finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub close_by: Option<Timestamp>,
+    /// Every event that named this bead.
+    #[serde(default)]
+    pub history: Vec<Seq>,
+}
+
+/// How the last request for a bead ended when the bead did not close.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Finished; the close is awaited.
+    Done,
+    /// Gave up after crashes, a cap or a deadline.
+    Failed,
+    /// A service stayed unavailable; a person must look.
+    Unavailable,
+    /// Called off.
+    Cancelled,
+    /// Could not be started often enough.
+    CircuitBroken,
+}
+
+/// A bead with the scheduler's side and the derived counters of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BeadEntry {
+    /// The work bead.
+    pub bead: Bead,
+    /// The scheduler's side.
+    #[serde(default)]
+    pub work: Work,
+    /// Since when somebody is said to be on it (in progress or hooked).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed_since: Option<Timestamp>,
+    /// That was said while our own worker was on it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub claimed_by_worker: bool,
+    /// It vanished from its workspace.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) gone: bool,
+    /// Derived: blocking edges whose target is not closed.
+    #[serde(skip)]
+    pub(crate) open_blockers: u32,
+    /// Derived: blocked by itself or through a blocked ancestor.
+    #[serde(skip)]
+    pub(crate) blocked: bool,
+}
+
+impl State {
+    /// A bead with its scheduling side.
+    pub fn bead(&self, id: &BeadId) -> Option<&BeadEntry> {
+        self.beads.get(id)
+    }
+
+    /// All beads, by id.
+    pub fn beads(&self) -> impl Iterator<Item = &BeadEntry> {
+        self.beads.values()
+    }
+
+    /// A bead that vanished from its workspace, as it was.
+    pub fn vanished_bead(&self, id: &BeadId) -> Option<&Bead> {
+        self.gone.get(id).map(|entry| &entry.bead)
+    }
+
+    /// How many beads there are.
+    pub fn bead_count(&self) -> usize {
+        self.beads.len()
+    }
+
+    pub(crate) fn is_closed(&self, id: &BeadId) -> bool {
+        self.beads.get(id).is_some_and(|e| e.bead.is_closed())
+    }
+
+    /// The beads that list this one as their parent.
+    pub fn children_of(&self, id: &BeadId) -> impl Iterator<Item = &BeadId> {
+        Edges::of(&self.children, id)
+    }
+
+    /// The beads that wait for this one.
+    pub fn dependents_of(&self, id: &BeadId) -> impl Iterator<Item = &BeadId> {
+        Edges::of(&self.dependents, id)
+    }
+}
