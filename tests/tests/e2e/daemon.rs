@@ -187,3 +187,20 @@ fn a_rig_is_woken_once_after_a_pass_that_gave_it_work() {
     wait_until("the wake command", || log.exists());
     assert_eq!(std::fs::read_to_string(&log).expect("a file"), format!("{rig}\n"));
 }
+
+#[test]
+fn a_changed_config_is_in_force_for_the_next_command_and_a_missing_one_changes_nothing() {
+    let mut town = Town::new();
+    town.set("scheduler.max_polecats", "1");
+    town.start_daemon();
+    let cap = || town.json(["scheduler", "status"])["capacity"]["max"].clone();
+    town.set("scheduler.max_polecats", "3");
+    assert_eq!(cap(), 3);
+    let config = town.root().join(".yardmaster/config.toml");
+    let aside = town.root().join("aside.toml");
+    std::fs::rename(&config, &aside).expect("moved away");
+    assert_eq!(cap(), 3, "the cap does not fall with the file");
+    assert_eq!(town.json(["alerts"])["alerts"][0]["kind"], "config");
+    std::fs::rename(&aside, &config).expect("moved back");
+    assert_eq!((town.json(["alerts"])["alerts"].clone(), cap()), (json!([]), json!(3)));
+}
