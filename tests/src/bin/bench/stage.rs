@@ -146,8 +146,7 @@ impl Rows {
     fn add(&mut self, sample: &Sample) {
         let Sample { bare, ours, .. } = sample;
         self.row(sample, "bare", parts(bare), (bare.total(), bare.peak()), false);
-        // Shown, but without a bar: a town takes a file over once, when it changes, and stages from what it knows.
-        self.row(sample, "ours, from the file", parts(ours), (ours.total(), ours.peak()), false);
+        self.row(sample, "ours, from the file", parts(ours), (ours.total(), ours.peak()), true);
         if let Some(stage) = ours.parts.last() {
             let more = stage.peak.saturating_sub(stage.before);
             self.row(sample, "ours, in a running town", stage.name.clone(), (stage.span, more), true);
