@@ -49,7 +49,12 @@ pub(crate) fn instant_after(span: Duration) -> Instant {
 
 /// The wall clock.
 pub(crate) fn wall_clock() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    timestamp(SystemTime::now())
+}
+
+/// A time of the system as the engine knows it.
+pub(crate) fn timestamp(time: SystemTime) -> Timestamp {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use yard_engine::bead::Bead;
 use yard_engine::command::SlingRequest;
-use yard_engine::context::ContextFields;
+use yard_engine::context::{Context, ContextFields};
 use yard_engine::dispatch::{Category, Dispatch};
 use yard_engine::readiness::WORKER_ACTOR_PREFIX;
-use yard_engine::{BeadId, DispatchId, FormulaName, Kitchen, Millis, RigName, State, WorkerExit};
+use yard_engine::{BeadId, DispatchId, FormulaName, Kitchen, RigName, State, WorkerExit};
 use yard_workers::{
-    Completion, CookInput, Cooked, ExitCause, ExitRecord, Formula, RunSpec, StartOrder, StepSpec, cook,
+    AgentPreset, Completion, CookInput, Cooked, ExitCause, ExitRecord, Formula, RunSpec, StartOrder,
+    StepSpec, cook,
 };
 
 use crate::core::Sources;
@@ -19,6 +20,8 @@ use crate::town::TownDir;
 const YIELDED: i32 = 75;
 /// The exit code by which a worker says that its service is not there, unless its formula says otherwise.
 const UNAVAILABLE: i32 = 69;
+/// The mode in which every step has a session of its own.
+const RALPH: &str = "ralph";
 /// Longest text passed in an environment variable; a single one may hold 128 KiB.
 const LONGEST_VARIABLE: usize = 100 * 1024;
 
@@ -50,21 +53,24 @@ pub(crate) fn order(
         (None, Some(argv)) => (vec![own_command(argv)], facts(&bead, &context.fields)),
         (None, None) => return Err("it has neither a formula nor a command of its own".to_owned()),
     };
+    let resume = Resumption::of(context, steps);
     let mut env = cooked_env;
     env.extend(identity(town, &dispatch.id, &dispatch.rig));
+    env.extend(resume.env);
     if bead.source.is_some() {
         env.extend(TRACKER_ACTOR.map(|name| (name.to_owned(), actor(&dispatch.id))));
     }
     let settings = state.settings();
     let spec = RunSpec {
-        steps,
+        steps: resume.steps,
         cwd: town.rig_path(&rig.path),
         env,
         log: log_path(town, &dispatch.id),
         log_cap: settings.log_cap,
         kill_grace: settings.kill_grace,
-        hard_cap: Some(settings.hard_cap).filter(|cap| cap.0 > 0),
-        first_step: 0,
+        hard_cap: state.active_time_left(dispatch),
+        first_step: resume.first_step,
+        session: resume.session,
     };
     Ok(StartOrder { dispatch: dispatch.id.clone(), spec })
 }
@@ -75,7 +81,38 @@ pub(crate) fn log_path(town: &TownDir, dispatch: &DispatchId) -> std::path::Path
 }
 
 fn own_command(argv: &[String]) -> StepSpec {
-    StepSpec { id: "run".to_owned(), argv: argv.to_vec(), stdin: None, timeout: None::<Millis> }
+    let agent = argv.first().and_then(|program| AgentPreset::of(program));
+    StepSpec { id: "run".to_owned(), argv: argv.to_vec(), stdin: None, timeout: None, agent }
+}
+
+/// How an attempt goes on where an earlier one left off.
+struct Resumption {
+    steps: Vec<StepSpec>,
+    first_step: usize,
+    session: Option<String>,
+    env: Vec<(String, String)>,
+}
+
+impl Resumption {
+    fn of(context: &Context, mut steps: Vec<StepSpec>) -> Self {
+        let resume = &context.resume;
+        // A step that the formula no longer has cannot be gone on after: then everything is done again.
+        let finished = resume.after.as_ref().and_then(|id| steps.iter().position(|step| step.id == *id));
+        let fresh_sessions = context.fields.mode.as_deref() == Some(RALPH);
+        if fresh_sessions {
+            let agents = steps.iter_mut().filter_map(|step| step.agent.as_mut());
+            agents.for_each(|agent| agent.resume.clear());
+        }
+        let session = resume.session.clone().filter(|_| !fresh_sessions);
+        let known = [
+            ("YM_MODE", context.fields.mode.clone()),
+            ("YM_CHECKPOINT", resume.note.as_deref().map(cut)),
+            ("YM_RESUME_AFTER", resume.after.clone().filter(|_| finished.is_some())),
+            ("YM_SESSION", session.clone()),
+        ];
+        let env = known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+        Self { steps, first_step: finished.map_or(0, |index| index + 1), session, env }
+    }
 }
 
 /// Who the worker is and whom it may talk to.
@@ -83,6 +120,7 @@ fn identity(town: &TownDir, dispatch: &DispatchId, rig: &RigName) -> Vec<(String
     let path = |p: std::path::PathBuf| p.to_string_lossy().into_owned();
     let variables = [
         ("YM_DISPATCH", dispatch.to_string()),
+        ("YM_ATTEMPT", dispatch.attempt().to_string()),
         ("YM_BEAD", dispatch.bead().to_string()),
         ("YM_RIG", rig.to_string()),
         ("YM_TOWN", path(town.root().to_owned())),
@@ -194,18 +232,21 @@ fn try_cooking(
 pub(crate) fn worker_exit(state: &State, town: &TownDir, id: &DispatchId, exit: &ExitRecord) -> WorkerExit {
     let category = match (exit.cause, exit.code) {
         (ExitCause::HardCap, _) => Category::HardCap,
-        (_, Some(YIELDED)) => Category::Yielded,
+        (ExitCause::Yielded, _) | (_, Some(YIELDED)) => Category::Yielded,
         (_, Some(code)) if code != 0 && unavailable_codes(state, town, id).contains(&code) => {
             Category::Unavailable
         }
         _ => Category::Crash,
     };
+    let formula = formula_of(state, town, id);
     WorkerExit {
         code: exit.code,
         signal: exit.signal,
         step: exit.step.clone(),
         stopped: exit.cause == ExitCause::Stopped,
-        awaits_close: formula_of(state, town, id).is_some_and(|f| f.completion == Some(Completion::Close)),
+        awaits_close: formula.as_ref().is_some_and(|f| f.completion == Some(Completion::Close)),
+        active: exit.active,
+        resumes: formula.is_some_and(|f| f.resumes),
         category,
         message: exit_words(exit),
     }
@@ -232,6 +273,7 @@ fn exit_words(exit: &ExitRecord) -> String {
         ExitCause::Timeout => format!("timed out ({how})"),
         ExitCause::HardCap => format!("hard cap exceeded ({how})"),
         ExitCause::ExecFailed => "a step's program could not be run".to_owned(),
+        ExitCause::Yielded => "gave way between two steps".to_owned(),
     };
     match (&exit.note, exit.cause) {
         (Some(note), ExitCause::ExecFailed) => format!("{cause}: {note}"),

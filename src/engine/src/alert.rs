@@ -52,6 +52,12 @@ pub enum AlertKind {
     StaleHook,
     /// A convoy is complete.
     ConvoyClosed,
+    /// A worker gives no sign of life.
+    Stuck,
+    /// Most of a budget is spent.
+    CostWarning,
+    /// A budget is used up.
+    CostLimit,
 }
 
 impl AlertKind {
@@ -65,6 +71,9 @@ impl AlertKind {
             Self::CircuitBroken => "circuit-broken",
             Self::StaleHook => "stale-hook",
             Self::ConvoyClosed => "convoy-closed",
+            Self::Stuck => "stuck",
+            Self::CostWarning => "cost-warning",
+            Self::CostLimit => "cost-limit",
         }
     }
 
@@ -77,7 +86,10 @@ impl AlertKind {
             | Self::SourceConflict
             | Self::BeadFailed
             | Self::CircuitBroken
-            | Self::StaleHook => false,
+            | Self::StaleHook
+            | Self::Stuck
+            | Self::CostWarning
+            | Self::CostLimit => false,
         }
     }
 }
@@ -165,6 +177,11 @@ impl State {
     /// The alerts that the alert command is to be told.
     pub fn untold_alerts(&self) -> impl Iterator<Item = &Alert> {
         self.alerts.values().filter(|alert| !alert.told)
+    }
+
+    /// Whether the alert command is still to be told this one.
+    pub fn is_untold(&self, id: &AlertId) -> bool {
+        self.alerts.get(id).is_some_and(|alert| !alert.told)
     }
 
     /// Whether this condition has an alert.

@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::bead::BeadEntry;
+use crate::preempt::Cycle;
 use crate::settings::Settings;
+use crate::spending::Spending;
 use crate::state::State;
 use crate::town::{Pause, Undoable};
-use crate::{AlertId, BeadId, ContextId, ConvoyId, DispatchId, RigName, Seq, Timestamp};
+use crate::{AccountName, AlertId, BeadId, ContextId, ConvoyId, DispatchId, RigName, Seq, Timestamp};
 
 /// One record that a checkpoint holds.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,6 +59,14 @@ struct TownRow {
     last_dispatch_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     sources: BTreeMap<RigName, String>,
+    #[serde(default)]
+    spending: Spending,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    cooling: BTreeMap<AccountName, Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    preemption: Option<Cycle>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    promised: Option<ContextId>,
 }
 
 fn json<T: Serialize>(record: &T) -> String {
@@ -86,6 +96,10 @@ impl State {
                     undo: self.undo.clone(),
                     last_dispatch_at: self.last_dispatch_at,
                     sources: self.sources.clone(),
+                    spending: self.spending.clone(),
+                    cooling: self.cooling.clone(),
+                    preemption: self.preemption.clone(),
+                    promised: self.promised.clone(),
                 };
                 ("town", "town".to_owned(), Some(json(&row)))
             }
@@ -130,6 +144,10 @@ impl State {
                 self.undo = row.undo;
                 self.last_dispatch_at = row.last_dispatch_at;
                 self.sources = row.sources;
+                self.spending = row.spending;
+                self.cooling = row.cooling;
+                self.preemption = row.preemption;
+                self.promised = row.promised;
             }
             "rig" => {
                 let rig: crate::rig::Rig = read(body)?;

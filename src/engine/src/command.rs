@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::bead::{BeadChange, BeadStatus, DepKind, Dependency};
+use crate::dispatch::StopReason;
+use crate::money::Usd;
 use crate::plan::{PlanReason, Start};
 use crate::rig::{Rig, RigSwitch};
 use crate::settings::Merge;
@@ -137,6 +139,20 @@ pub enum Command {
         /// Ends the worker at once, without SIGTERM first.
         at_once: bool,
     },
+    /// Has a running bead give way to other work.
+    Preempt {
+        /// Which bead or dispatch.
+        id: String,
+        /// To this bead; otherwise to the most urgent one that its slot lets start.
+        candidate: Option<String>,
+    },
+    /// Says something about a dispatch, from inside it.
+    Worker {
+        /// The dispatch, which is the worker's token.
+        dispatch: String,
+        /// What.
+        says: WorkerSays,
+    },
     /// Makes an open convoy of beads.
     ConvoyCreate(Box<NewConvoy>),
     /// Adds beads to a convoy; a closed one is open again.
@@ -208,6 +224,58 @@ pub enum Command {
     },
     /// Takes the last operator command back.
     Undo,
+}
+
+/// What a worker says while it works.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "say", rename_all = "kebab-case")]
+pub enum WorkerSays {
+    /// Where it is, for whoever goes on after it; the answer says whether to yield.
+    Checkpoint {
+        /// In its own words.
+        note: String,
+        /// The agent's session.
+        session: Option<String>,
+    },
+    /// What it cost.
+    Cost {
+        /// How much.
+        usd: Usd,
+        /// That is all so far, rather than more.
+        total: bool,
+        /// Tokens used.
+        tokens: Option<u64>,
+    },
+    /// What it is doing.
+    Progress {
+        /// In its own words.
+        text: String,
+    },
+    /// The work is done, whatever the exit code will be.
+    Done {
+        /// Why the bead closes.
+        reason: Option<String>,
+    },
+    /// The work failed, whatever the exit code will be.
+    Fail {
+        /// In words.
+        message: String,
+        /// Through no fault of the work: a service was not there.
+        unavailable: bool,
+    },
+}
+
+impl WorkerSays {
+    /// The word for the log.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Checkpoint { .. } => "checkpoint",
+            Self::Cost { .. } => "cost",
+            Self::Progress { .. } => "progress",
+            Self::Done { .. } => "done",
+            Self::Fail { .. } => "fail",
+        }
+    }
 }
 
 /// A native bead to be made.
@@ -390,6 +458,17 @@ pub enum Answer {
         dry_run: bool,
         /// Each finding.
         findings: Vec<Recovery>,
+    },
+    /// What a worker said was heard.
+    Heard {
+        /// The dispatch.
+        dispatch_id: DispatchId,
+        /// False if the dispatch is over: then nothing changed.
+        accepted: bool,
+        /// Whether the worker should come to an end.
+        should_yield: bool,
+        /// Why.
+        reason: Option<StopReason>,
     },
     /// What a pass did.
     Passed {

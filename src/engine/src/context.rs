@@ -4,9 +4,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bead::Verdict;
+use crate::money::Usd;
 use crate::settings::Merge;
 use crate::state::State;
-use crate::{AccountName, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, RigName, Timestamp};
+use crate::{AccountName, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, Millis, RigName, Timestamp};
 
 /// The record of a sling, as JSON with `version: 1`; the field names are those users know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +102,21 @@ pub struct Context {
     /// Attempts that found their service unavailable so far.
     #[serde(default)]
     pub unavailables: u32,
+    /// How long earlier attempts ran.
+    #[serde(default, skip_serializing_if = "Millis::is_zero")]
+    pub active: Millis,
+    /// What all attempts so far have cost.
+    #[serde(default, skip_serializing_if = "Usd::is_zero")]
+    pub cost: Usd,
+    /// Preemptions in a row that cost it all it had done since it started.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub pushed_out: u32,
+    /// It was pushed out, and goes ahead of everything else from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ahead_from: Option<Timestamp>,
+    /// Where the next attempt goes on.
+    #[serde(default, skip_serializing_if = "Resume::is_from_the_start")]
+    pub resume: Resume,
     /// The context this one succeeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predecessor: Option<ContextId>,
@@ -118,6 +134,46 @@ impl Context {
     /// The bead it is for.
     pub fn bead(&self) -> &BeadId {
         &self.fields.work_bead_id
+    }
+
+    /// The moments at which something changes for it while it waits.
+    pub(crate) fn turning_points(&self) -> impl Iterator<Item = Timestamp> + use<> {
+        [self.not_before, self.rest_until, self.ahead_from].into_iter().flatten()
+    }
+
+    /// Forgets what earlier attempts used up, as for a request that is made anew.
+    pub(crate) fn renew_budgets(&mut self) {
+        self.fields.dispatch_failures = 0;
+        (self.crashes, self.unavailables) = (0, 0);
+        (self.active, self.cost) = (Millis(0), Usd::ZERO);
+        self.not_before = None;
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+/// Where an attempt goes on after an earlier one.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Resume {
+    /// After this step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// What the last checkpoint noted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The agent's session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+}
+
+impl Resume {
+    /// Whether nothing is known of an earlier attempt.
+    pub fn is_from_the_start(&self) -> bool {
+        *self == Self::default()
     }
 }
 
@@ -288,10 +344,7 @@ impl State {
                 self.change_context(id, |context| {
                     context.rest_until = None;
                     if *fresh {
-                        context.not_before = None;
-                        context.fields.dispatch_failures = 0;
-                        context.crashes = 0;
-                        context.unavailables = 0;
+                        context.renew_budgets();
                     }
                 });
             }
@@ -309,6 +362,7 @@ impl State {
     /// The one way a context closes.
     pub(crate) fn close_context(&mut self, id: &ContextId, reason: CloseReason, at: Timestamp) {
         self.unqueue(id);
+        self.unpromise(id);
         let Some(context) = self.contexts.get_mut(id) else { return };
         context.closed = Some(ContextClosed { at, reason });
         let bead = context.bead().clone();

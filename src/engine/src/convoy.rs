@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::money::Usd;
 use crate::settings::Merge;
+use crate::spending::Budget;
 use crate::state::State;
 use crate::{BeadId, ConvoyId, Timestamp};
 
@@ -44,6 +46,9 @@ pub struct Convoy {
     /// Since when its beads get on the schedule by themselves, as they become ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fed_since: Option<Timestamp>,
+    /// What its beads have cost while it was open.
+    #[serde(default, skip_serializing_if = "Usd::is_zero")]
+    pub cost: Usd,
     /// When and why it closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed: Option<ConvoyClosed>,
@@ -74,6 +79,7 @@ impl Convoy {
             created_at,
             staged: None,
             fed_since: None,
+            cost: Usd::ZERO,
             closed: None,
         }
     }
@@ -206,6 +212,7 @@ impl State {
     pub(crate) fn apply_convoy(&mut self, event: &ConvoyEvent, at: Timestamp) {
         let id = event.convoy().clone();
         let before = self.fed_beads(&id);
+        let kept_back = self.beads_kept_back(&id);
         self.untrack(&id);
         match event {
             ConvoyEvent::Created { convoy, .. } | ConvoyEvent::Staged { convoy, .. } => {
@@ -236,6 +243,16 @@ impl State {
         for bead in before.iter().chain(&self.fed_beads(&id)) {
             self.refresh_hunger(bead);
         }
+        for bead in kept_back.iter().chain(&self.beads_kept_back(&id)) {
+            self.refresh_bead(bead);
+        }
+    }
+
+    /// The beads that wait because this convoy may spend nothing more.
+    fn beads_kept_back(&self, id: &ConvoyId) -> Vec<BeadId> {
+        let open = self.convoys.get(id).filter(|convoy| convoy.is_open());
+        let spent = open.filter(|_| self.is_spent(&Budget::Convoy(id.clone())));
+        spent.map(|convoy| convoy.tracked.clone()).unwrap_or_default()
     }
 
     /// The beads that a convoy feeds; none of one that is staged or closed.

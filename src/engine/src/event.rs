@@ -7,6 +7,7 @@ use crate::bead::BeadEvent;
 use crate::context::ContextEvent;
 use crate::convoy::ConvoyEvent;
 use crate::dispatch::DispatchEvent;
+use crate::preempt::PreemptionEvent;
 use crate::rig::RigEvent;
 use crate::town::TownEvent;
 use crate::{Seq, Timestamp};
@@ -29,6 +30,8 @@ pub enum Event {
     Convoy(ConvoyEvent),
     /// Of an alert.
     Alert(AlertEvent),
+    /// Of a preemption.
+    Preemption(PreemptionEvent),
 }
 
 /// An event with its place in the log.
@@ -73,6 +76,7 @@ impl Event {
                 TownEvent::OperatorUndid { .. } => "operator.undid",
                 TownEvent::Repaired { .. } => "town.repaired",
                 TownEvent::SourceRead { .. } => "source.read",
+                TownEvent::AccountCooling { .. } => "account.cooling",
             },
             Self::Rig(e) => match e {
                 RigEvent::Added { .. } => "rig.added",
@@ -102,6 +106,13 @@ impl Event {
                 DispatchEvent::Started { .. } => "dispatch.started",
                 DispatchEvent::Running { .. } => "dispatch.running",
                 DispatchEvent::StepDone { .. } => "dispatch.step_done",
+                DispatchEvent::Checkpoint { .. } => "dispatch.checkpoint",
+                DispatchEvent::Session { .. } => "dispatch.session",
+                DispatchEvent::Progress { .. } => "dispatch.progress",
+                DispatchEvent::Cost { .. } => "dispatch.cost",
+                DispatchEvent::Said { .. } => "dispatch.said",
+                DispatchEvent::Heard { .. } => "dispatch.heard",
+                DispatchEvent::Stuck { .. } => "dispatch.stuck",
                 DispatchEvent::StopRequested { .. } => "dispatch.stop_requested",
                 DispatchEvent::Ended { .. } => "dispatch.ended",
                 DispatchEvent::CloseOverdue { .. } => "dispatch.close_overdue",
@@ -121,6 +132,10 @@ impl Event {
                 AlertEvent::Told { .. } => "alert.told",
                 AlertEvent::Acked { .. } => "alert.acked",
                 AlertEvent::Ended { .. } => "alert.ended",
+            },
+            Self::Preemption(e) => match e {
+                PreemptionEvent::Requested { .. } => "preemption.requested",
+                PreemptionEvent::Ended { .. } => "preemption.ended",
             },
         }
     }
@@ -143,6 +158,7 @@ impl Event {
             "dispatch" => serde_json::from_str(body).map(Self::Dispatch),
             "convoy" => serde_json::from_str(body).map(Self::Convoy),
             "alert" => serde_json::from_str(body).map(Self::Alert),
+            "preemption" => serde_json::from_str(body).map(Self::Preemption),
             _ => serde_json::from_str(body).map(Self::Town),
         };
         let bad = |error| UnreadableEvent::BadBody { kind: kind.to_owned(), error };
@@ -156,7 +172,7 @@ impl Event {
 }
 
 /// Every type of event there is.
-pub const KINDS: [&str; 45] = [
+pub const KINDS: [&str; 55] = [
     "town.settings_changed",
     "scheduler.paused",
     "scheduler.resumed",
@@ -202,6 +218,16 @@ pub const KINDS: [&str; 45] = [
     "alert.told",
     "alert.acked",
     "alert.ended",
+    "account.cooling",
+    "dispatch.checkpoint",
+    "dispatch.session",
+    "dispatch.progress",
+    "dispatch.cost",
+    "dispatch.said",
+    "dispatch.heard",
+    "dispatch.stuck",
+    "preemption.requested",
+    "preemption.ended",
 ];
 
 impl From<TownEvent> for Event {
@@ -232,6 +258,11 @@ impl From<DispatchEvent> for Event {
 impl From<AlertEvent> for Event {
     fn from(event: AlertEvent) -> Self {
         Self::Alert(event)
+    }
+}
+impl From<PreemptionEvent> for Event {
+    fn from(event: PreemptionEvent) -> Self {
+        Self::Preemption(event)
     }
 }
 impl From<ConvoyEvent> for Event {

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::bead::DepKind;
 use crate::capacity::Limit;
 use crate::context::Context;
+use crate::dispatch::Dispatch;
 use crate::graph::Cycles;
 use crate::readiness::claimed_elsewhere;
 use crate::state::State;
@@ -120,7 +121,25 @@ impl State {
                 *active.entry(limit).or_default() += 1;
             }
         }
-        ensure(active == self.active, || format!("slots {:?} but counted {active:?}", self.active))
+        ensure(active == self.active, || format!("slots {:?} but counted {active:?}", self.active))?;
+        self.check_watched()
+    }
+
+    /// Everything that runs is looked at when something about it is due, and nothing else is.
+    fn check_watched(&self) -> Result<(), Violation> {
+        let mut looks = 0;
+        for id in &self.live {
+            let due = self.derive_look(id);
+            looks += usize::from(due.is_some());
+            ensure(self.looks.of(id) == due, || format!("{id}: nobody looks at {due:?}"))?;
+        }
+        ensure(looks == self.looks.len(), || "somebody looks at what has ended".to_owned())?;
+        ensure(self.victims.len() == self.live.len(), || "who may give way is not who runs".to_owned())?;
+        let asked = |d: &&Dispatch| d.yield_asked.is_some();
+        let asked: Vec<&DispatchId> = self.live_dispatches().filter(asked).map(|d| &d.id).collect();
+        let cycle: Vec<&DispatchId> = self.preemption.iter().map(|cycle| &cycle.victim).collect();
+        ensure(asked == cycle, || format!("asked to give way {asked:?}, but the cycle is about {cycle:?}"))?;
+        ensure(self.renewed_at == self.derive_renewal(), || "the budget's end went unnoticed".to_owned())
     }
 
     /// Counters and reverse edges are those the beads' own edges give.
@@ -177,7 +196,7 @@ impl State {
     fn check_alarms(&self, context: &Context) -> Result<(), Violation> {
         let id = &context.id;
         let waiting = self.work(context.bead()).is_some_and(|work| work.live.is_none());
-        for due in [context.not_before, context.rest_until].into_iter().flatten() {
+        for due in context.turning_points() {
             let rings = self.timers.contains(&(due, id.clone()));
             ensure(rings || due <= self.clock || !waiting, || format!("{id}: nothing rings at {due}"))?;
         }
@@ -248,6 +267,13 @@ impl State {
         same("alert keys", self.alert_keys == other.alert_keys)?;
         same("beads to be fed", self.hungry == other.hungry)?;
         same("alarms", self.alarms == other.alarms)?;
+        same("spending", self.spending == other.spending)?;
+        same("resting accounts", self.cooling == other.cooling)?;
+        same("preemption", self.preemption == other.preemption)?;
+        same("promise", self.promised == other.promised)?;
+        same("victims", self.victims == other.victims)?;
+        same("looks", self.looks == other.looks)?;
+        same("renewal", self.renewed_at == other.renewed_at)?;
         same("awaited closes", self.awaited_closes == other.awaited_closes)
     }
 }

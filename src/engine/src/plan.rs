@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capacity::Limit;
 use crate::dispatch::{Dispatch, DispatchEvent};
+use crate::money::Usd;
 use crate::queue::Lane;
 use crate::state::State;
 use crate::tx::Tx;
@@ -136,12 +137,16 @@ impl State {
     }
 
     fn next_to_start(&mut self, scope: Scope<'_>) -> Option<ContextId> {
+        let preferred = self.preferred().cloned().filter(|id| match scope {
+            Scope::Everything => true,
+            Scope::Only(ids) => ids.contains(id),
+        });
         let mut queue = std::mem::take(&mut self.queue);
         let has_room = |limit: &Limit| self.room(limit).has_room();
-        let next = match scope {
+        let next = queue.pick_among(preferred.iter(), has_room).or_else(|| match scope {
             Scope::Everything => queue.pick(has_room),
             Scope::Only(ids) => queue.pick_among(ids.iter(), has_room),
-        };
+        });
         self.queue = queue;
         next
     }
@@ -163,7 +168,19 @@ impl State {
             started_at: now,
             running_at: None,
             pid: None,
-            step: None,
+            step: context.resume.after.clone(),
+            checkpoint: None,
+            session: None,
+            progress: None,
+            cost: Usd::ZERO,
+            tokens: 0,
+            metered: Usd::ZERO,
+            metered_tokens: 0,
+            said: None,
+            heard_at: None,
+            stuck: false,
+            got_on: false,
+            yield_asked: None,
             stop: None,
             ended: None,
             rig,
@@ -181,7 +198,8 @@ impl State {
 }
 
 impl Tx<'_> {
-    /// One planning pass: does what is due, feeds the convoys, then starts everything ready, up to capacity and batch.
+    /// One planning pass: does what is due, feeds the convoys, starts everything ready, up to capacity and batch; then
+    /// sees whether what is still waiting is urgent enough to push something out.
     pub fn pass(&mut self, scope: Scope<'_>, batch: Option<u32>) -> Pass {
         self.tick();
         match scope {
@@ -201,6 +219,10 @@ impl Tx<'_> {
                 rig: dispatch.rig.clone(),
             });
             self.emit(DispatchEvent::Started { dispatch: Box::new(dispatch) });
+        }
+        match scope {
+            Scope::Everything => self.preempt(),
+            Scope::Only(_) => {}
         }
         let short = planned.to_dispatch - starts.len() as u64;
         let reason = if short > 0 { PlanReason::Capacity } else { planned.reason };

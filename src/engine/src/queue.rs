@@ -4,6 +4,7 @@
 //! fewest running, then the one served longest ago, goes first. A class whose limit is full waits on that
 //! limit's list, outside its lane, and returns when the limit frees: it never blocks the others.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::capacity::Limit;
 use crate::context::Context;
 use crate::settings::{Fairness, Settings};
-use crate::{AccountName, ContextId, RigName};
+use crate::{AccountName, ContextId, RigName, Timestamp};
 
 /// Whose queue a context stands in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -68,10 +69,11 @@ pub(crate) struct OrderKey {
 }
 
 impl OrderKey {
-    pub(crate) fn of(context: &Context, settings: &Settings) -> Self {
+    pub(crate) fn of(context: &Context, settings: &Settings, now: Timestamp) -> Self {
         let enqueued_at = context.fields.enqueued_at.as_millis();
         let priority = i64::from(context.priority);
         let rank = match settings.aging {
+            _ if context.ahead_from.is_some_and(|from| from <= now) => i64::MIN,
             None => -priority,
             Some(interval) => {
                 let interval = i64::try_from(interval.0).unwrap_or(i64::MAX);
@@ -85,6 +87,8 @@ impl OrderKey {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Class {
     items: BTreeMap<OrderKey, ContextId>,
+    /// The same, the most urgent first, whatever order ageing makes of them.
+    urgency: BTreeMap<(Reverse<u8>, OrderKey), ContextId>,
     /// The full limit this class waits for, if it does.
     waits_on: Option<Limit>,
 }
@@ -107,7 +111,7 @@ impl LaneState {
 /// The ready queue of the town.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Queue {
-    places: BTreeMap<ContextId, (ClassKey, OrderKey)>,
+    places: BTreeMap<ContextId, (ClassKey, OrderKey, u8)>,
     classes: BTreeMap<ClassKey, Class>,
     lanes: BTreeMap<Lane, LaneState>,
     /// Lanes that offer something, in the order they are served; equal ones by what they offer.
@@ -129,21 +133,28 @@ impl Queue {
         self.places.keys()
     }
 
-    pub(crate) fn insert(&mut self, id: &ContextId, class: ClassKey, order: OrderKey) {
-        if self.places.contains_key(id) {
+    /// Puts a context where it belongs, also if it stands elsewhere.
+    pub(crate) fn insert(&mut self, id: &ContextId, class: ClassKey, order: OrderKey, priority: u8) {
+        let place = (class, order, priority);
+        if self.places.get(id) == Some(&place) {
             return;
         }
-        self.withdraw_head(&class);
-        self.classes.entry(class.clone()).or_default().items.insert(order, id.clone());
-        self.offer_head(&class);
-        self.places.insert(id.clone(), (class, order));
+        self.remove(id);
+        let class = &place.0;
+        self.withdraw_head(class);
+        let members = self.classes.entry(class.clone()).or_default();
+        members.items.insert(order, id.clone());
+        members.urgency.insert((Reverse(priority), order), id.clone());
+        self.offer_head(class);
+        self.places.insert(id.clone(), place);
     }
 
     pub(crate) fn remove(&mut self, id: &ContextId) {
-        let Some((class, order)) = self.places.remove(id) else { return };
+        let Some((class, order, priority)) = self.places.remove(id) else { return };
         self.withdraw_head(&class);
         if let Some(members) = self.classes.get_mut(&class) {
             members.items.remove(&order);
+            members.urgency.remove(&(Reverse(priority), order));
             if members.items.is_empty() {
                 if let Some(limit) = members.waits_on.take() {
                     self.forget_waiting(&limit, &class);
@@ -176,8 +187,16 @@ impl Queue {
         has_room: impl Fn(&Limit) -> bool,
     ) -> Option<ContextId> {
         let places = wanted.filter_map(|id| self.places.get(id).map(|place| (id, place)));
-        let fits = places.filter(|(_, (class, _))| class.limits().all(|limit| has_room(&limit)));
-        fits.min_by_key(|(_, (_, order))| *order).map(|(id, _)| id.clone())
+        let fits = places.filter(|(_, (class, ..))| class.limits().all(|limit| has_room(&limit)));
+        fits.min_by_key(|(_, (_, order, _))| *order).map(|(id, _)| id.clone())
+    }
+
+    /// The most urgent context of each class, by priority and then as they stand in their lanes.
+    pub(crate) fn most_urgent(&self) -> Vec<(u8, ContextId)> {
+        let heads = self.classes.values().filter_map(|class| class.urgency.iter().next());
+        let mut heads: Vec<_> = heads.collect();
+        heads.sort_unstable_by_key(|(key, _)| **key);
+        heads.into_iter().map(|((Reverse(priority), _), id)| (*priority, id.clone())).collect()
     }
 
     /// A limit has room again: what waited for it comes back.

@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use crate::bead::{BeadEntry, BeadStatus, Verdict};
 use crate::capacity::Limit;
 use crate::context::{CloseReason, Context};
+use crate::dispatch::Recovery;
 use crate::graph::Cycles;
+use crate::settings::CostSettings;
+use crate::spending::Budget;
 use crate::state::State;
 use crate::{BeadId, Timestamp};
 
@@ -72,6 +75,10 @@ pub enum ReasonCode {
     HostLoad,
     /// Failed to start too often.
     CircuitBroken,
+    /// A budget is used up.
+    CostLimit,
+    /// Its account rests, because the service was unavailable.
+    AccountCooldown,
     /// Its worker finished; the close is awaited.
     AwaitingClose,
     /// Held back by a person.
@@ -107,6 +114,7 @@ impl ReasonCode {
             | Self::Cycle
             | Self::Deferred
             | Self::ClaimedElsewhere
+            | Self::CostLimit
             | Self::NoRig
             | Self::NotDispatchable => true,
             Self::Staged
@@ -117,6 +125,7 @@ impl ReasonCode {
             | Self::NotBefore
             | Self::HostLoad
             | Self::CircuitBroken
+            | Self::AccountCooldown
             | Self::AwaitingClose
             | Self::Held
             | Self::RetriesExhausted
@@ -329,6 +338,14 @@ impl State {
                 Reason::new(C::NotBefore, format!("rests after a failed start until {until}")).until(until)
             })?;
         }
+        let account = context.fields.account.as_ref();
+        if let Some((account, until)) = account.and_then(|account| self.cooling.get_key_value(account)) {
+            tell(C::AccountCooldown, &|| {
+                let message = format!("account {account} rests until {until}: its service was unavailable");
+                Reason::new(C::AccountCooldown, message).until(*until)
+            })?;
+        }
+        self.walk_budgets(context, tell)?;
         if let Some(pause) = &self.pause {
             tell(C::Paused, &|| {
                 let why = pause.reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default();
@@ -350,6 +367,39 @@ impl State {
             }
         }
         Some(())
+    }
+
+    /// The budgets that leave nothing for a bead.
+    fn walk_budgets(
+        &self,
+        context: &Context,
+        tell: &mut impl FnMut(ReasonCode, &dyn Fn() -> Reason) -> Option<()>,
+    ) -> Option<()> {
+        if self.settings.cost == CostSettings::default() {
+            return Some(());
+        }
+        for budget in self.budgets_of(context.bead()) {
+            if self.is_spent(&budget) {
+                tell(ReasonCode::CostLimit, &|| self.cost_reason(context.bead(), &budget))?;
+            }
+        }
+        Some(())
+    }
+
+    fn cost_reason(&self, bead: &BeadId, budget: &Budget) -> Reason {
+        let amounts = self.spent(budget).map(|s| format!("{} of {}", s.spent, s.limit)).unwrap_or_default();
+        let raise = format!("ym config set {} USD raises it", budget.setting());
+        let message = match budget {
+            Budget::Bead(_) => format!("it has cost {amounts}; {raise}, ym scheduler retry {bead} renews it"),
+            Budget::Convoy(id) => format!("convoy {id} has cost {amounts}; {raise}"),
+            Budget::Daily => format!("{amounts} are spent today; {raise}"),
+            Budget::Monthly => format!("{amounts} are spent this month; {raise}"),
+        };
+        let until = match budget {
+            Budget::Bead(_) | Budget::Convoy(_) => None,
+            Budget::Daily | Budget::Monthly => self.renewed_at,
+        };
+        Reason { until, ..Reason::new(ReasonCode::CostLimit, message) }
     }
 
     /// What keeps an unscheduled bead from being tried again.
@@ -384,7 +434,12 @@ impl State {
                 let last =
                     entry.work.last_context.as_ref().and_then(|c| self.contexts.get(c)?.closed.as_ref());
                 let expired = last.is_some_and(|c| c.reason == CloseReason::Expired);
-                let what = if expired { "its deadline passed" } else { "no more retries" };
+                let stopped = self.last_stop_of(&entry.bead.id).filter(|r| r.recovery() == Recovery::Failed);
+                let what = match stopped {
+                    _ if expired => "its deadline passed".to_owned(),
+                    Some(reason) => format!("it {}", reason.words()),
+                    None => "no more retries".to_owned(),
+                };
                 Reason::new(C::RetriesExhausted, format!("{what}; {}", retry()))
             }),
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::money::Usd;
 use crate::{AccountName, FormulaName, Millis, RigName};
 
 /// Everything configurable that a decision may depend on. Defaults are those of the manual.
@@ -27,6 +28,12 @@ pub struct Settings {
     pub retry_crash: RetryPolicy,
     /// Retries of workers that found their service unavailable.
     pub retry_unavailable: RetryPolicy,
+    /// When work pushes other work out.
+    pub preemption: PreemptionSettings,
+    /// What may be spent.
+    pub cost: CostSettings,
+    /// How long a worker may be silent before a person is told; 0 = for ever.
+    pub stuck_after: Millis,
     /// Active time after which a dispatch is ended.
     pub hard_cap: Millis,
     /// Time between SIGTERM and SIGKILL.
@@ -71,6 +78,9 @@ impl Default for Settings {
             aging: None,
             retry_crash: RetryPolicy { backoff: minutes([1, 5, 15, 30, 30]), max_attempts: 5 },
             retry_unavailable: RetryPolicy { backoff: minutes([2, 5, 10, 15, 15]), max_attempts: 5 },
+            preemption: PreemptionSettings::default(),
+            cost: CostSettings::default(),
+            stuck_after: Millis::minutes(30),
             hard_cap: Millis::minutes(8 * 60),
             kill_grace: Millis::seconds(10),
             shutdown_timeout: Millis::seconds(30),
@@ -138,6 +148,38 @@ pub struct RetryPolicy {
     pub backoff: Vec<Millis>,
     /// Attempts altogether, the first included.
     pub max_attempts: u32,
+}
+
+/// When work pushes other work out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PreemptionSettings {
+    /// How much more urgent it must be.
+    pub threshold: u32,
+    /// How long a worker may take to give way, each time it is asked.
+    pub timeout: Millis,
+    /// How long a worker is left alone.
+    pub min_run: Millis,
+}
+
+impl Default for PreemptionSettings {
+    fn default() -> Self {
+        Self { threshold: 20, timeout: Millis::seconds(60), min_run: Millis::seconds(60) }
+    }
+}
+
+/// What may be spent; none = without limit.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CostSettings {
+    /// By one request of a bead.
+    pub per_bead: Option<Usd>,
+    /// By one convoy.
+    pub per_convoy: Option<Usd>,
+    /// In a day, UTC.
+    pub daily: Option<Usd>,
+    /// In a month, UTC.
+    pub monthly: Option<Usd>,
 }
 
 /// Defaults of a sling, for the town or one rig.

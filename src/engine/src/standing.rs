@@ -161,8 +161,8 @@ impl State {
             return false;
         }
         self.reasons(&entry.bead.id).iter().all(|reason| match reason.code {
-            C::BlockedBy | C::Paused | C::Capacity | C::HostLoad | C::NotBefore => true,
-            C::Deferred => reason.until.is_some(),
+            C::BlockedBy | C::Paused | C::Capacity | C::HostLoad | C::NotBefore | C::AccountCooldown => true,
+            C::Deferred | C::CostLimit => reason.until.is_some(),
             C::Staged
             | C::MissingDependency
             | C::Gated

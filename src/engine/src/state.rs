@@ -12,11 +12,14 @@ use crate::convoy::Convoy;
 use crate::dispatch::Dispatch;
 use crate::event::{Event, Recorded};
 use crate::graph::{Cycles, Edges};
+use crate::preempt::{Cycle, VictimKey};
 use crate::queue::{ClassKey, OrderKey, Queue};
 use crate::rig::Rig;
 use crate::settings::Settings;
+use crate::spending::Spending;
 use crate::town::{Pause, Undoable};
-use crate::{AlertId, BeadId, ContextId, ConvoyId, DispatchId, RigName, Seq, Timestamp};
+use crate::watch::Looks;
+use crate::{AccountName, AlertId, BeadId, ContextId, ConvoyId, DispatchId, RigName, Seq, Timestamp};
 
 /// The town as the log tells it.
 #[derive(Debug, Clone, Default)]
@@ -39,6 +42,14 @@ pub struct State {
     pub(crate) gone: BTreeMap<BeadId, BeadEntry>,
     /// What each rig's workspace looked like when it was last read.
     pub(crate) sources: BTreeMap<RigName, String>,
+    /// What was spent.
+    pub(crate) spending: Spending,
+    /// Until when accounts rest whose service was unavailable.
+    pub(crate) cooling: BTreeMap<AccountName, Timestamp>,
+    /// The preemption under way.
+    pub(crate) preemption: Option<Cycle>,
+    /// The context that a slot was freed for by a preemption; it goes before all others.
+    pub(crate) promised: Option<ContextId>,
     // Indexes, derived from the records.
     pub(crate) rig_by_prefix: BTreeMap<String, RigName>,
     pub(crate) dependents: Edges,
@@ -62,6 +73,12 @@ pub struct State {
     pub(crate) timers: BTreeSet<(Timestamp, ContextId)>,
     /// Deadlines of contexts that have not started; each stays until a tick expires its context.
     pub(crate) deadlines: BTreeSet<(Timestamp, ContextId)>,
+    /// Live dispatches in the order in which they would have to give way.
+    pub(crate) victims: BTreeSet<VictimKey>,
+    /// When live dispatches must be looked at.
+    pub(crate) looks: Looks,
+    /// When the town may spend again; none while it may.
+    pub(crate) renewed_at: Option<Timestamp>,
     // What the next checkpoint must write.
     pub(crate) dirty: BTreeSet<Entity>,
 }
@@ -89,6 +106,7 @@ impl State {
             Event::Dispatch(event) => self.apply_dispatch(event, recorded.at),
             Event::Convoy(event) => self.apply_convoy(event, recorded.at),
             Event::Alert(event) => self.apply_alert(event),
+            Event::Preemption(event) => self.apply_preemption(event, recorded.at),
         }
         self.ring_due_timers();
     }
@@ -135,6 +153,7 @@ impl State {
         self.timers.clear();
         self.deadlines.clear();
         self.queue = Queue::default();
+        self.renewed_at = self.derive_renewal();
         self.reoccupy_slots();
         for id in self.open_contexts.clone() {
             self.refresh_context(&id);
@@ -148,20 +167,16 @@ impl State {
         if !context.is_open() {
             return;
         }
-        for due in [context.not_before, context.rest_until].into_iter().flatten() {
-            if due > self.clock {
-                self.timers.insert((due, id.clone()));
-            }
-        }
-        if let Some(deadline) = context.deadline
-            && self.work(context.bead()).is_none_or(|work| work.live.is_none())
-        {
-            self.deadlines.insert((deadline, id.clone()));
+        let waits = self.work(context.bead()).is_none_or(|work| work.live.is_none());
+        if waits {
+            let ahead = context.turning_points().filter(|due| *due > self.clock);
+            self.timers.extend(ahead.map(|due| (due, id.clone())));
+            self.deadlines.extend(context.deadline.map(|due| (due, id.clone())));
         }
         if self.could_start(context) {
             let class = ClassKey::of(context, &self.settings);
-            let order = OrderKey::of(context, &self.settings);
-            self.queue.insert(id, class, order);
+            let order = OrderKey::of(context, &self.settings, self.clock);
+            self.queue.insert(id, class, order, context.priority);
         } else {
             self.queue.remove(id);
         }
@@ -171,7 +186,7 @@ impl State {
     pub(crate) fn unqueue(&mut self, id: &ContextId) {
         self.queue.remove(id);
         let Some(context) = self.contexts.get(id) else { return };
-        for due in [context.not_before, context.rest_until].into_iter().flatten() {
+        for due in context.turning_points() {
             self.timers.remove(&(due, id.clone()));
         }
         if let Some(deadline) = context.deadline {
@@ -209,6 +224,34 @@ impl State {
             }
             self.alarms.pop_first();
             self.refresh_bead(&id);
+        }
+        self.end_cooldowns();
+        if self.renewed_at.is_some_and(|at| at <= self.clock) {
+            self.refresh_budget();
+        }
+    }
+
+    /// Lets accounts go on that have rested long enough.
+    fn end_cooldowns(&mut self) {
+        let rested = self.cooling.iter().filter(|(_, until)| **until <= self.clock);
+        for account in rested.map(|(account, _)| account.clone()).collect::<Vec<_>>() {
+            self.cooling.remove(&account);
+            self.refresh_contexts_of_account(&account);
+        }
+    }
+
+    pub(crate) fn refresh_contexts_of_account(&mut self, account: &AccountName) {
+        let theirs = self.open_contexts().filter(|c| c.fields.account.as_ref() == Some(account));
+        for id in theirs.map(|c| c.id.clone()).collect::<Vec<_>>() {
+            self.refresh_context(&id);
+        }
+    }
+
+    /// A context that a slot was freed for waits no longer.
+    pub(crate) fn unpromise(&mut self, id: &ContextId) {
+        if self.promised.as_ref() == Some(id) {
+            self.promised = None;
+            self.touch_town();
         }
     }
 

@@ -119,6 +119,16 @@ impl Millis {
         Self(n * 60_000)
     }
 
+    /// Whether it is no time at all.
+    pub fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+
+    /// Longer by a span.
+    pub fn plus(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
+    }
+
     /// As a standard duration.
     pub fn duration(self) -> Duration {
         Duration::from_millis(self.0)

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::command::Command;
 use crate::settings::Settings;
 use crate::state::State;
-use crate::{RigName, Timestamp};
+use crate::{AccountName, DispatchId, RigName, Timestamp};
 
 /// How many operator commands can be taken back.
 const UNDO_DEPTH: usize = 50;
@@ -97,6 +97,16 @@ pub enum TownEvent {
         /// What tells this version of it from another.
         stamp: String,
     },
+    /// An account's service was unavailable, so nobody uses it for a while.
+    #[serde(rename = "account.cooling")]
+    AccountCooling {
+        /// Which account.
+        account: AccountName,
+        /// Until when.
+        until: Timestamp,
+        /// Who found out.
+        dispatch: DispatchId,
+    },
 }
 
 impl State {
@@ -123,6 +133,11 @@ impl State {
             TownEvent::SourceRead { rig, stamp } => {
                 self.sources.insert(rig.clone(), stamp.clone());
             }
+            TownEvent::AccountCooling { account, until, .. } => {
+                let known = self.cooling.entry(account.clone()).or_insert(*until);
+                *known = (*until).max(*known);
+                self.refresh_contexts_of_account(account);
+            }
         }
         self.touch_town();
     }
@@ -130,6 +145,11 @@ impl State {
     /// What a rig's workspace looked like when it was last read, if it ever was.
     pub fn source_stamp(&self, rig: &RigName) -> Option<&str> {
         self.sources.get(rig).map(String::as_str)
+    }
+
+    /// The accounts that rest, and until when.
+    pub fn cooling_accounts(&self) -> impl Iterator<Item = (&AccountName, Timestamp)> {
+        self.cooling.iter().map(|(account, until)| (account, *until))
     }
 
     /// The settings in force.

@@ -18,7 +18,13 @@ fn order(round: u32, n: usize, run_dir: &Path) -> Result<StartOrder, Box<dyn std
         ("YM_DISPATCH".to_owned(), dispatch.to_string()),
         ("YM_TOWN".to_owned(), run_dir.display().to_string()),
     ];
-    let step = StepSpec { id: "run".into(), argv: vec!["/bin/true".into()], stdin: None, timeout: None };
+    let step = StepSpec {
+        id: "run".into(),
+        argv: vec!["/bin/true".into()],
+        stdin: None,
+        timeout: None,
+        agent: None,
+    };
     let spec = RunSpec {
         steps: vec![step],
         cwd: PathBuf::from("/tmp"),
@@ -28,6 +34,7 @@ fn order(round: u32, n: usize, run_dir: &Path) -> Result<StartOrder, Box<dyn std
         kill_grace: Millis::seconds(10),
         hard_cap: Some(Millis::minutes(10)),
         first_step: 0,
+        session: None,
     };
     Ok(StartOrder { dispatch, spec })
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use crate::formula::{
     BUILT_IN_VARIABLES, Completion, Formula, FormulaStep, Isolation, Program, is_variable_name, variable_name,
 };
+use crate::preset::AgentPreset;
 use crate::spec::StepSpec;
 
 /// The longest argument or variable: the kernel's 128 KiB, less room for its name.
@@ -230,7 +231,12 @@ impl Kitchen<'_> {
             not_too_long(&what, argument)?;
         }
         let stdin = step.stdin.as_ref().map(|template| self.fill(&step.id, template)).transpose()?;
-        Ok(StepSpec { id: step.id.clone(), argv, stdin, timeout: step.timeout })
+        // A script may run anything; only a program of its own is known by its name.
+        let agent = match &step.program {
+            Program::Argv(_) => argv.first().and_then(|program| AgentPreset::of(program)),
+            Program::Shell(_) => None,
+        };
+        Ok(StepSpec { id: step.id.clone(), argv, stdin, timeout: step.timeout, agent })
     }
 
     fn argv(&self, step: &str, templates: &[String]) -> Result<Vec<String>, CookError> {

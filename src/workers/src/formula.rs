@@ -92,6 +92,8 @@ pub struct Formula {
     pub steps: Vec<FormulaStep>,
     /// Exit codes that mean "unavailable, try later".
     pub unavailable: Vec<i32>,
+    /// After a crash, go on with the step that failed instead of beginning again.
+    pub resumes: bool,
 }
 
 /// Why there is no such formula.
@@ -164,11 +166,12 @@ struct StepTable {
 #[serde(deny_unknown_fields, default)]
 struct RetryTable {
     unavailable: Vec<i32>,
+    resume: bool,
 }
 
 impl Default for RetryTable {
     fn default() -> Self {
-        Self { unavailable: vec![69] }
+        Self { unavailable: vec![69], resume: false }
     }
 }
 
@@ -271,6 +274,7 @@ fn check(name: &FormulaName, text: &str) -> Result<Formula, String> {
         vars,
         steps,
         unavailable: document.retry.unavailable,
+        resumes: document.retry.resume,
     })
 }
 

@@ -6,6 +6,7 @@ use std::io::Write as _;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
+use yard_engine::money::Usd;
 use yard_engine::{Millis, Timestamp};
 
 /// Why a dispatch ended.
@@ -22,6 +23,8 @@ pub enum ExitCause {
     Stopped,
     /// A later step's program could not be run.
     ExecFailed,
+    /// It was asked to give way, and did between two steps.
+    Yielded,
 }
 
 /// How a dispatch ended. Written once, after everything it started is gone.
@@ -42,9 +45,26 @@ pub struct ExitRecord {
     pub started_at: Timestamp,
     /// When everything was gone.
     pub ended_at: Timestamp,
+    /// How long it ran, by a clock that nobody sets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<Millis>,
+    /// What its output said it cost.
+    #[serde(default, skip_serializing_if = "Usd::is_zero")]
+    pub usd: Usd,
+    /// Tokens it used, as its output said.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tokens: u64,
+    /// The session its output named last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     /// More about it, for a person: the reason given with a stop request, why a program could not be run, or what could not be ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// One line of a claim file.
@@ -68,6 +88,8 @@ pub(crate) enum Line {
     Step { id: String, at: Timestamp },
     /// The daemon asks for an end.
     Stop { grace_ms: Millis, reason: String, at: Timestamp },
+    /// The daemon asks it to give way between two steps, or no longer does.
+    Yield { wanted: bool, at: Timestamp },
     /// It is over.
     Exit(ExitRecord),
     /// The first program could not be run; it is over.
@@ -117,6 +139,8 @@ pub(crate) struct Story {
     pub running: Option<(u32, Timestamp)>,
     /// Steps finished, in order.
     pub steps: Vec<String>,
+    /// It should give way.
+    pub yield_wanted: bool,
     /// The last stop request.
     pub stop: Option<(Millis, String)>,
     /// How it ended.
@@ -143,6 +167,7 @@ impl Story {
                 }
                 Line::Step { id, .. } => story.steps.push(id),
                 Line::Stop { grace_ms, reason, .. } => story.stop = Some((grace_ms, reason)),
+                Line::Yield { wanted, .. } => story.yield_wanted = wanted,
                 Line::Exit(exit) => story.exit = Some(exit),
                 Line::Failed { error, .. } => story.failed = Some(error),
                 Line::Revoked { .. } => story.revoked = true,

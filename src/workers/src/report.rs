@@ -1,5 +1,6 @@
 //! What the pool tells the daemon about its workers.
 
+use yard_engine::money::Usd;
 use yard_engine::{DispatchId, Timestamp};
 
 use crate::record::ExitRecord;
@@ -33,6 +34,17 @@ pub enum WorkerReport {
         /// When it finished.
         at: Timestamp,
     },
+    /// What its output told so far about its cost and session.
+    Metered {
+        /// Which attempt.
+        dispatch: DispatchId,
+        /// What it cost so far.
+        usd: Usd,
+        /// Tokens it used so far.
+        tokens: u64,
+        /// The agent's session.
+        session: Option<String>,
+    },
     /// The dispatch ran and is over, with everything it started.
     Ended {
         /// Which attempt.
@@ -63,6 +75,7 @@ impl WorkerReport {
             Self::Running { dispatch, .. }
             | Self::StartFailed { dispatch, .. }
             | Self::StepDone { dispatch, .. }
+            | Self::Metered { dispatch, .. }
             | Self::Ended { dispatch, .. }
             | Self::Lost { dispatch, .. }
             | Self::NeverRan { dispatch, .. } => dispatch,

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use yard_engine::{DispatchId, Millis};
 
+use crate::preset::AgentPreset;
+
 /// One phase of a dispatch: a program, its arguments and what it reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepSpec {
@@ -18,6 +20,9 @@ pub struct StepSpec {
     /// How long the step may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Millis>,
+    /// The agent it runs, if it is one we know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentPreset>,
 }
 
 /// Everything a shim must know to run a dispatch.
@@ -41,6 +46,9 @@ pub struct RunSpec {
     /// Index of the step to begin with: a resumed dispatch skips what is finished.
     #[serde(default)]
     pub first_step: usize,
+    /// The agent's session of an earlier attempt, to go on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
 }
 
 impl RunSpec {

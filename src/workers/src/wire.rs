@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use yard_engine::money::Usd;
 use yard_engine::{DispatchId, Millis, Timestamp};
 
 use crate::record::ExitRecord;
@@ -26,6 +27,8 @@ const FRAME_LIMIT: usize = 1 << 20;
 pub(crate) enum ToShim {
     /// Take this claim and run.
     Start { dispatch: DispatchId, claim: PathBuf, spec: Box<SpecSource> },
+    /// Give way between two steps, or no longer, if it is the one you run.
+    Yield { dispatch: DispatchId, wanted: bool },
     /// End the dispatch, if it is the one you run.
     Stop { dispatch: DispatchId, grace: Millis, reason: String },
 }
@@ -66,6 +69,13 @@ pub(crate) enum FromShim {
         dispatch: DispatchId,
         step: String,
         at: Timestamp,
+    },
+    /// What its output told so far.
+    Metered {
+        dispatch: DispatchId,
+        usd: Usd,
+        tokens: u64,
+        session: Option<String>,
     },
     /// Sent after the claim's lock was released.
     Ended {

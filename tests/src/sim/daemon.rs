@@ -163,7 +163,7 @@ impl World {
         let live: Vec<DispatchId> = self.state.live_dispatches().map(|d| d.id.clone()).collect();
         let asked = |tx: &mut Tx<'_>| {
             for id in &live {
-                tx.request_stop(id, StopReason::GracefulShutdown, "daemon");
+                tx.terminate(id, StopReason::GracefulShutdown, false, "daemon");
             }
         };
         self.decide(asked)?;
@@ -271,7 +271,7 @@ impl World {
     /// A start took too long: it is called off, and its claim settled.
     pub(super) fn time_out(&mut self, id: &DispatchId) -> Result<(), Halt> {
         self.tell(|| format!("{id} takes too long to start"));
-        self.turn(|tx| tx.request_stop(id, StopReason::SpawnTimeout, "daemon"))?;
+        self.turn(|tx| tx.terminate(id, StopReason::SpawnTimeout, false, "daemon"))?;
         self.settle(id)
     }
 

@@ -165,6 +165,8 @@ fn exit(code: Option<i32>, signal: Option<i32>, stopped: bool, category: Categor
         step: None,
         stopped,
         awaits_close: false,
+        active: None,
+        resumes: false,
         category,
         message: "it ended".to_owned(),
     }

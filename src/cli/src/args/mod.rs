@@ -4,6 +4,7 @@ mod bead;
 mod convoy;
 mod family;
 mod sling;
+mod worker;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +15,7 @@ pub(crate) use bead::{BeadAdd, BeadCmd, BeadUpdate, DepCmd, Like};
 pub(crate) use convoy::{ConvoyCmd, ConvoyCreate};
 pub(crate) use family::{ConfigCmd, JournalCmd, RigAdd, RigCmd, SchedulerCmd};
 pub(crate) use sling::{AddArgs, MergeWord, SlingArgs};
+pub(crate) use worker::{WorkerArgs, WorkerCmd};
 
 use crate::words::{self, Since};
 
@@ -206,6 +208,18 @@ pub(crate) enum Cmd {
         /// A bead, context or dispatch
         id: String,
     },
+    /// Have a running bead give way to work that waits
+    ///
+    /// Its worker is asked to come to a checkpoint, asked once more, then ended; its bead goes back to its old place in
+    /// the queue and goes on after its last finished step.
+    #[command(after_long_help = "Examples:\n  ym preempt gt-abc\n  ym preempt gt-abc --for gt-urgent")]
+    Preempt {
+        /// A running bead, or its dispatch
+        id: String,
+        /// Who gets the slot [default: the most urgent bead it would let start]
+        #[arg(long = "for", value_name = "BEAD")]
+        candidate: Option<String>,
+    },
     /// Hold scheduled work back
     #[command(after_long_help = "Example:\n  ym hold gt-abc")]
     Hold {
@@ -227,6 +241,11 @@ pub(crate) enum Cmd {
         #[arg(value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
         priority: u8,
     },
+    /// Say something about the dispatch you run in
+    #[command(
+        after_long_help = "Examples:\n  ym worker checkpoint \"tests written\"\n  ym worker cost 0.42\n\nA worker is known by YM_DISPATCH. What comes from a dispatch that is over is refused."
+    )]
+    Worker(WorkerArgs),
     /// Take the last operator command back
     #[command(after_long_help = "Example:\n  ym scheduler clear && ym undo")]
     Undo,
@@ -277,7 +296,7 @@ pub(crate) enum Cmd {
     /// Explain a command or a topic
     #[command(after_long_help = "Example:\n  ym help quickstart")]
     Help {
-        /// A command, or one of quickstart, concepts, convoys, config, formulas, json, exit-codes
+        /// A command, or one of quickstart, concepts, convoys, dispatches, config, formulas, json, exit-codes
         topic: Vec<String>,
     },
 }

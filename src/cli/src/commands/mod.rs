@@ -19,6 +19,7 @@ mod show;
 mod sling;
 mod status;
 mod wait;
+mod worker;
 mod workspace;
 
 use serde::Deserialize;
@@ -67,6 +68,8 @@ pub(crate) fn run(session: &mut Session, cli: Cli) -> Done {
         Cmd::Hold { id } => operator::hold(session, id, true),
         Cmd::Unhold { id } => operator::hold(session, id, false),
         Cmd::Priority { id, priority } => operator::priority(session, id, priority),
+        Cmd::Preempt { id, candidate } => operator::preempt(session, id, candidate),
+        Cmd::Worker(args) => worker::run(session, args),
         Cmd::Undo => operator::undo(session),
         Cmd::Stop { timeout, leave_running } => daemon::stop(session, timeout, leave_running),
         Cmd::Alerts { all, ack } => alerts::alerts(session, all, ack),

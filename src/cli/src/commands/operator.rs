@@ -17,6 +17,10 @@ pub(super) fn priority(session: &mut Session, id: String, priority: u8) -> Done 
     change(session, Command::Priority { id, priority })
 }
 
+pub(super) fn preempt(session: &mut Session, id: String, candidate: Option<String>) -> Done {
+    change(session, Command::Preempt { id, candidate })
+}
+
 pub(super) fn undo(session: &mut Session) -> Done {
     change(session, Command::Undo)
 }

@@ -4,7 +4,7 @@ use yard_daemon::config::{Absent, KEYS};
 
 /// Every topic.
 pub(super) const NAMES: &[&str] =
-    &["quickstart", "concepts", "convoys", "config", "formulas", "json", "exit-codes"];
+    &["quickstart", "concepts", "convoys", "dispatches", "config", "formulas", "json", "exit-codes"];
 
 /// The text of a topic.
 pub(super) fn topic(name: &str) -> Option<String> {
@@ -12,6 +12,7 @@ pub(super) fn topic(name: &str) -> Option<String> {
         "quickstart" => QUICKSTART.to_owned(),
         "concepts" => CONCEPTS.to_owned(),
         "convoys" => CONVOYS.to_owned(),
+        "dispatches" => DISPATCHES.to_owned(),
         "config" => config(),
         "formulas" => FORMULAS.to_owned(),
         "json" => JSON.to_owned(),
@@ -81,6 +82,46 @@ ready starts as soon as there is room; nothing waits for a tick.
 
 What ym has acknowledged is on disk. Workers survive a crash of the daemon and
 are adopted by the next one; a bead never runs twice at once.
+";
+
+const DISPATCHES: &str = "\
+DISPATCHES
+
+A dispatch is one attempt to run a bead. It ends once, in one of these ways:
+
+  exit 0, or ym worker done      the bead closes
+  another exit, a signal         tried again: retry.crash.backoff, .max_attempts
+  exit 69, or a formula's codes  unavailable: retry.unavailable…; its account
+                                 rests for account.NAME.cooldown
+  exit 75                        yielded: goes on soon, nothing is counted
+  preempted, daemon stopped      back at its old place, nothing is counted
+  cost limit reached             blocked until the limit is raised, the day or
+                                 month is over, or ym scheduler retry
+  limits.hard_cap, a deadline    failed, and a person is told
+  ym cancel, ym kill             cancelled
+
+To end a worker means SIGTERM to all it started, SIGKILL after
+limits.kill_grace, always; the slot is free when everything is gone. What an
+ended worker says later is refused.
+
+Preemption: when nothing is free and work waits that is more urgent by
+preemption.threshold than something that runs, the least urgent is asked to give
+way: its formula stops between two steps, or its worker sees it at a checkpoint.
+After preemption.timeout it is asked again, then ended. Nobody is pushed out in
+his first preemption.min_run, nor in twice that after each time that cost him
+everything. ym preempt BEAD does it by hand.
+
+From inside a worker:
+
+  if [ \"$(ym worker checkpoint 'tests written')\" = yield ]; then exit 75; fi
+  ym worker cost 0.42            # US dollars
+  ym worker progress '3 of 7: running the tests'
+  ym worker done, ym worker fail # whatever the exit code will be
+
+The next attempt begins after the last finished step, and finds the last note in
+YM_CHECKPOINT; after a crash it begins again, unless the formula says
+[retry] resume = true. An agent's session is resumed where ym knows how (claude,
+codex) and its output names it; --ralph gives every step a fresh one.
 ";
 
 const CONVOYS: &str = "\

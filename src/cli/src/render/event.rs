@@ -51,7 +51,17 @@ fn sentence(event: &Event) -> Option<(String, String)> {
         Event::Town(TownEvent::SourceRead { rig, .. }) => {
             Some((format!("the beads workspace of rig {rig} was read"), String::new()))
         }
-        Event::Town(_) | Event::Rig(_) | Event::Bead(_) | Event::Context(_) | Event::Dispatch(_) => None,
+        Event::Town(TownEvent::AccountCooling { account, until, dispatch }) => {
+            let words =
+                format!("account {account} rests until {until}: {dispatch} found its service unavailable");
+            Some((words, String::new()))
+        }
+        Event::Town(_)
+        | Event::Rig(_)
+        | Event::Bead(_)
+        | Event::Context(_)
+        | Event::Dispatch(_)
+        | Event::Preemption(_) => None,
     }
 }
 
@@ -107,6 +117,8 @@ fn subject(value: &Value) -> String {
         "/convoy/id",
         "/alert/id",
         "/id",
+        "/victim",
+        "/cycle/victim",
         "/name",
     ];
     let found = paths.into_iter().find_map(|path| value.pointer(path)?.as_str());

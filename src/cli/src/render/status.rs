@@ -3,8 +3,9 @@
 use std::io;
 
 use yard_client::safe_line;
-use yard_client::views::{Queued, StatusView, StuckView, WaitView};
+use yard_client::views::{Queued, RunningView, SpendingView, StatusView, StuckView, WaitView};
 use yard_engine::Standing;
+use yard_engine::money::Usd;
 
 use super::alert::alert;
 use super::{Table, convoys, in_short, scheduler_status, tone_of};
@@ -27,6 +28,12 @@ pub(crate) fn status(out: &mut Out, view: &StatusView, town: &str) -> io::Result
     let room = out.width().saturating_sub(served.len() + 8);
     out.line(format!("Town: {} ({served})", safe_line(town, room)))?;
     scheduler_status(out, &view.scheduler)?;
+    money(out, &view.spending)?;
+    for account in &view.resting_accounts {
+        let left = short(account.until.since(now()));
+        let line = format!("Account {}: rests for {left}, its service was unavailable", account.account);
+        out.line(out.paint(Tone::Warn, &safe_line(&line, out.width())))?;
+    }
     view.alerts.iter().take(SHOWN).try_for_each(|one| alert(out, one))?;
     if view.alerts.len() > SHOWN {
         out.line(format!("  … and {} more: ym alerts", view.alerts.len() - SHOWN))?;
@@ -35,10 +42,9 @@ pub(crate) fn status(out: &mut Out, view: &StatusView, town: &str) -> io::Result
         out.heading(&format!("Running ({})", view.running.len()))?;
         let mut table = Table::plain();
         for worker in view.running.iter().take(SHOWN) {
-            let title =
-                if worker.stopping { format!("(stopping) {}", worker.title) } else { worker.title.clone() };
             let since = short(now().since(worker.started_at));
-            table.row(vec![worker.dispatch_id.to_string(), worker.rig.to_string(), since, title]);
+            let rig = worker.rig.to_string();
+            table.row(vec![worker.dispatch_id.to_string(), rig, since, about_worker(worker)]);
         }
         table.print(out)?;
         more(out, view.running.len())?;
@@ -56,6 +62,35 @@ pub(crate) fn status(out: &mut Out, view: &StatusView, town: &str) -> io::Result
         more(out, view.convoys.len())?;
     }
     Ok(())
+}
+
+/// What a worker is, says and costs.
+fn about_worker(worker: &RunningView) -> String {
+    let mark = match &worker.yielding_to {
+        _ if worker.stopping => "(stopping) ".to_owned(),
+        Some(bead) => format!("(gives way to {bead}) "),
+        None if worker.stuck => "(no sign of life) ".to_owned(),
+        None => String::new(),
+    };
+    let cost = worker.cost.map(|cost| format!("{cost} ")).unwrap_or_default();
+    let progress = worker.progress.as_ref().map(|text| format!(" · {text}")).unwrap_or_default();
+    format!("{mark}{cost}{}{progress}", worker.title)
+}
+
+fn money(out: &mut Out, view: &SpendingView) -> io::Result<()> {
+    let part = |spent: Usd, limit: Option<Usd>, when: &str| {
+        let limit = limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
+        format!("{spent}{limit} {when}")
+    };
+    if view.this_month.is_zero() && view.daily.is_none() && view.monthly.is_none() {
+        return Ok(());
+    }
+    let (today, month) =
+        (part(view.today, view.daily, "today"), part(view.this_month, view.monthly, "this month"));
+    let line = format!("Cost: {today}, {month}");
+    let spent = [(view.today, view.daily), (view.this_month, view.monthly)];
+    let over = spent.into_iter().any(|(spent, limit)| limit.is_some_and(|limit| spent >= limit));
+    out.line(if over { out.paint(Tone::Bad, &line) } else { line })
 }
 
 fn more(out: &mut Out, all: usize) -> io::Result<()> {

@@ -4,6 +4,8 @@ mod alert;
 mod bead;
 mod blockers;
 mod convoy;
+mod heard;
+mod history;
 mod like;
 mod recover;
 mod scheduler;
@@ -17,18 +19,17 @@ mod testing;
 pub use alert::{AlertList, AlertView, alerts};
 pub use bead::{BeadList, BeadView, DependencyView, RigList, RigView, bead, beads, rigs};
 pub use convoy::{ConvoyList, ConvoySummary, ConvoyView, TrackedView, convoy, convoys};
+pub use heard::HeardView;
+pub use history::{HistoryLine, history_line};
 pub use recover::RecoverView;
 pub use scheduler::{
     CapacityView, LimitView, Queued, RigQueue, SchedulerList, SchedulerStatus, Waiting, queued,
     scheduler_list, scheduler_status,
 };
-pub use show::{
-    ContextView, DispatchView, HistoryLine, LogView, ShowView, WhyView, context, dispatch, history_line, why,
-    why_convoy,
-};
+pub use show::{ContextView, DispatchView, LogView, ShowView, WhyView, context, dispatch, why, why_convoy};
 pub use stage::{GatedView, LaunchView, StageView, TaskView, TreeNode, WaveView, launched, stage};
 pub use status::{
-    DaemonView, FailedStart, Outcomes, RunView, RunningView, SlingView, StatusView, StuckView, WaitView,
-    running, status,
+    DaemonView, FailedStart, Outcomes, RestingAccount, RunView, RunningView, SlingView, SpendingView,
+    StatusView, StuckView, WaitView, running, status,
 };
 pub use stranded::{StrandedList, StrandedView, stranded};

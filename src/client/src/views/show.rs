@@ -1,16 +1,15 @@
 //! `show`, `why` and where logs lie.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
-use yard_engine::bead::{BeadEvent, Verdict};
-use yard_engine::context::{Context, ContextEvent, ContextFields};
-use yard_engine::dispatch::{Dispatch, DispatchEvent, Next, Outcome};
+use yard_engine::context::{Context, ContextFields, Resume};
+use yard_engine::dispatch::{Dispatch, Outcome};
+use yard_engine::money::Usd;
 use yard_engine::readiness::Reason;
-use yard_engine::{BeadId, ContextId, DispatchId, Event, Recorded, Seq, Standing, State, Timestamp};
+use yard_engine::{BeadId, ContextId, DispatchId, Millis, Recorded, Standing, State, Timestamp};
 
 use super::bead::BeadView;
+use super::history::{HistoryLine, history_line};
 
 /// A bead with everything known about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,6 +55,13 @@ pub struct ContextView {
     pub crashes: u32,
     /// Attempts that found a service unavailable.
     pub unavailables: u32,
+    /// How long earlier attempts ran, in milliseconds.
+    pub active_ms: Millis,
+    /// What all attempts have cost, in US dollars.
+    pub cost: Usd,
+    /// Where the next attempt goes on.
+    #[serde(default, skip_serializing_if = "Resume::is_from_the_start")]
+    pub resume: Resume,
     /// The context it succeeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predecessor: Option<ContextId>,
@@ -105,24 +111,6 @@ pub struct WhyView {
     pub history: Vec<HistoryLine>,
 }
 
-/// One transition.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HistoryLine {
-    /// Position in the log.
-    pub seq: Seq,
-    /// When.
-    pub at: Timestamp,
-    /// From which state.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// To which state.
-    pub to: String,
-    /// What happened, in words.
-    pub reason: String,
-    /// Who did it.
-    pub actor: String,
-}
-
 /// Renders a context.
 pub fn context(context: &Context) -> ContextView {
     let closed = context.closed.as_ref();
@@ -138,6 +126,9 @@ pub fn context(context: &Context) -> ContextView {
         deadline: context.deadline,
         crashes: context.crashes,
         unavailables: context.unavailables,
+        active_ms: context.active,
+        cost: context.cost,
+        resume: context.resume.clone(),
         predecessor: context.predecessor.clone(),
     }
 }
@@ -183,7 +174,7 @@ pub fn dispatch(dispatch: &Dispatch) -> DispatchView {
     DispatchView { dispatch: dispatch.clone(), phase, exit_code }
 }
 
-fn outcome_words(outcome: &Outcome) -> String {
+pub(super) fn outcome_words(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Succeeded => "succeeded".to_owned(),
         Outcome::Failed { message, .. } => message.clone(),
@@ -244,116 +235,4 @@ pub fn why_convoy(state: &State, id: &yard_engine::ConvoyId) -> Option<WhyView> 
         reasons: open.flat_map(|t| t.reasons).collect(),
         history: Vec::new(),
     })
-}
-
-/// An event as a transition of its bead; none if it changes nothing one would ask about.
-pub fn history_line(recorded: &Recorded) -> Option<HistoryLine> {
-    let (to, reason, actor) = match &recorded.event {
-        Event::Bead(event) => bead_line(event)?,
-        Event::Context(event) => context_line(event),
-        Event::Dispatch(event) => dispatch_line(event)?,
-        Event::Convoy(_) | Event::Town(_) | Event::Rig(_) | Event::Alert(_) => return None,
-    };
-    let (to, actor) = (to.to_owned(), actor.into_owned());
-    Some(HistoryLine { seq: recorded.seq, at: recorded.at, from: None, to, reason, actor })
-}
-
-/// Where an event leads, what happened in words, and who did it.
-type Line<'a> = (&'a str, String, Cow<'a, str>);
-
-fn bead_line(event: &BeadEvent) -> Option<Line<'_>> {
-    Some(match event {
-        BeadEvent::Added { bead, actor } => (bead.status.as_str(), "added".to_owned(), actor.into()),
-        BeadEvent::Observed { bead } => {
-            let source = bead.source.as_ref().map(yard_engine::RigName::as_str).unwrap_or_default();
-            (bead.status.as_str(), "shown by its workspace".to_owned(), format!("beads:{source}").into())
-        }
-        BeadEvent::Vanished { .. } => {
-            ("gone", "shown by its workspace no longer".to_owned(), Cow::Borrowed("beads"))
-        }
-        BeadEvent::Updated { change, actor, .. } => {
-            (change.status.as_ref().map_or("open", |s| s.as_str()), "updated".to_owned(), actor.into())
-        }
-        BeadEvent::Closed { reason, actor, .. } => {
-            let reason = if reason.is_empty() { "closed" } else { reason };
-            ("closed", reason.to_owned(), actor.into())
-        }
-        BeadEvent::Reopened { actor, .. } => ("open", "reopened".to_owned(), actor.into()),
-        BeadEvent::DependencyAdded { .. } | BeadEvent::DependencyRemoved { .. } => return None,
-    })
-}
-
-fn context_line(event: &ContextEvent) -> Line<'_> {
-    use yard_engine::context::CloseReason as R;
-    match event {
-        ContextEvent::Opened { context, actor } => {
-            let what = match (&context.predecessor, context.not_before) {
-                (None, _) => "scheduled".to_owned(),
-                (Some(_), None) => "scheduled again".to_owned(),
-                (Some(_), Some(until)) => format!("scheduled again, not before {until}"),
-            };
-            ("queued", what, actor.into())
-        }
-        ContextEvent::StartFailed { error, failures, .. } => {
-            ("queued", format!("start failed ({failures}): {error}"), "scheduler".into())
-        }
-        ContextEvent::Rested { why, .. } => {
-            ("queued", format!("could not be handed over: {why}"), "scheduler".into())
-        }
-        ContextEvent::Rearmed { actor, .. } => ("queued", "re-armed".to_owned(), actor.into()),
-        ContextEvent::Held { held, actor, .. } => {
-            ("queued", if *held { "held" } else { "released" }.to_owned(), actor.into())
-        }
-        ContextEvent::Prioritised { priority, actor, .. } => {
-            ("queued", format!("priority {priority}"), actor.into())
-        }
-        ContextEvent::Closed { reason, detail, actor, .. } => {
-            let to = match reason {
-                R::CircuitBroken => "circuit-broken",
-                R::Cancelled => "cancelled",
-                R::Expired | R::InvalidContext => "failed",
-                R::Dispatched => "running",
-                R::Cleared | R::StaleWorkBead => "open",
-            };
-            let detail = detail.as_ref().map(|d| format!(": {d}")).unwrap_or_default();
-            (to, format!("{}{detail}", reason.as_str()), actor.into())
-        }
-    }
-}
-
-fn dispatch_line(event: &DispatchEvent) -> Option<Line<'_>> {
-    Some(match event {
-        DispatchEvent::Started { dispatch } => {
-            ("running", format!("{} starts", dispatch.id), "scheduler".into())
-        }
-        DispatchEvent::Running { id, .. } => ("running", format!("{id} runs"), "scheduler".into()),
-        DispatchEvent::StepDone { step, .. } => ("running", format!("step {step} done"), "worker".into()),
-        DispatchEvent::StopRequested { reason, actor, .. } => {
-            ("running", format!("asked to stop: {}", reason.as_str()), actor.into())
-        }
-        // A failed start follows as an event of its context, with its count.
-        DispatchEvent::Ended { outcome: Outcome::StartFailed { .. }, .. }
-        | DispatchEvent::LateReport { .. } => {
-            return None;
-        }
-        DispatchEvent::Ended { id, outcome, next } => {
-            (after(*next), format!("{id} {}", outcome_words(outcome)), "worker".into())
-        }
-        DispatchEvent::CloseOverdue { id, next } => {
-            let words = format!("{id} finished, but its bead was not closed in time");
-            (after(*next), words, "scheduler".into())
-        }
-    })
-}
-
-/// Where an end leaves the bead.
-fn after(next: Next) -> &'static str {
-    match next {
-        Next::BackInQueue | Next::Requeued => "queued",
-        Next::Finished | Next::AwaitingClose { .. } | Next::Settled(Verdict::Done) => "done",
-        Next::Settled(Verdict::Failed) => "failed",
-        Next::Settled(Verdict::Unavailable) => "blocked",
-        Next::Settled(Verdict::Cancelled) => "cancelled",
-        Next::Settled(Verdict::CircuitBroken) => "circuit-broken",
-    }
 }

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use yard_engine::command::SlingResult;
+use yard_engine::money::Usd;
 use yard_engine::plan::{PlanReason, Start};
 use yard_engine::readiness::Reason;
-use yard_engine::{BeadId, DispatchId, RigName, State, Timestamp};
+use yard_engine::{AccountName, BeadId, DispatchId, RigName, State, Timestamp};
 
 use super::alert::{AlertView, alerts};
 use super::convoy::{ConvoySummary, convoys};
@@ -19,12 +20,48 @@ pub struct StatusView {
     pub convoys: Vec<ConvoySummary>,
     /// What runs.
     pub running: Vec<RunningView>,
+    /// What was spent, and what may be.
+    #[serde(default)]
+    pub spending: SpendingView,
+    /// Accounts whose service was unavailable.
+    #[serde(default)]
+    pub resting_accounts: Vec<RestingAccount>,
     /// Beads left with a verdict a person should look at.
     pub problems: Vec<StuckView>,
     /// What a person should know and has not seen yet, oldest first.
     pub alerts: Vec<AlertView>,
     /// Who serves the town.
     pub daemon: DaemonView,
+}
+
+/// What was spent, and what may be, in US dollars.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SpendingView {
+    /// Today, UTC.
+    pub today: Usd,
+    /// This month, UTC.
+    pub this_month: Usd,
+    /// `cost.daily`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub daily: Option<Usd>,
+    /// `cost.monthly`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub monthly: Option<Usd>,
+}
+
+/// An account that nobody uses for a while.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestingAccount {
+    /// Which.
+    pub account: AccountName,
+    /// Until when.
+    pub until: Timestamp,
+}
+
+fn spending(state: &State) -> SpendingView {
+    let (today, this_month) = state.spent_lately();
+    let cost = &state.settings().cost;
+    SpendingView { today, this_month, daily: cost.daily, monthly: cost.monthly }
 }
 
 /// A live worker.
@@ -45,11 +82,23 @@ pub struct RunningView {
     /// The last finished step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
+    /// What it says it is doing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<String>,
+    /// What this attempt has cost so far, in US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Usd>,
     /// The process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// It was asked to stop.
     pub stopping: bool,
+    /// It was asked to give way to this bead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub yielding_to: Option<BeadId>,
+    /// It has given no sign of life for too long.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stuck: bool,
 }
 
 /// Who serves the town.
@@ -143,8 +192,12 @@ pub fn running(state: &State) -> Vec<RunningView> {
         executor: d.executor.clone(),
         started_at: d.running_at.unwrap_or(d.started_at),
         step: d.step.clone(),
+        progress: d.progress.clone(),
+        cost: Some(d.cost).filter(|cost| !cost.is_zero()),
         pid: d.pid,
         stopping: d.stop.is_some(),
+        yielding_to: state.preemption().filter(|cycle| cycle.victim == d.id).map(|cycle| cycle.bead.clone()),
+        stuck: d.stuck,
     };
     state.live_dispatches().map(view).collect()
 }
@@ -160,6 +213,11 @@ pub fn status(state: &State, summary: bool, transient: Vec<AlertView>, daemon: D
         scheduler: scheduler_part(state, summary),
         convoys: convoys(state, false).convoys,
         running: running(state),
+        spending: spending(state),
+        resting_accounts: state
+            .cooling_accounts()
+            .map(|(account, until)| RestingAccount { account: account.clone(), until })
+            .collect(),
         problems: problems.collect(),
         alerts: alerts(state, false, transient).alerts,
         daemon,

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use toml_edit::{Document, Item, TableLike};
+use yard_engine::money::Usd;
 use yard_engine::settings::{Fairness, Merge, RigSettings, WorkerSettings};
 use yard_engine::{AccountName, FormulaName, RigName, Settings};
 
@@ -112,6 +113,16 @@ fn take(settings: &mut Settings, place: &Place, meaning: Meaning) {
         ("retry.crash.max_attempts", M::Int(n)) => settings.retry_crash.max_attempts = n as u32,
         ("retry.unavailable.backoff", M::Spans(spans)) => settings.retry_unavailable.backoff = spans,
         ("retry.unavailable.max_attempts", M::Int(n)) => settings.retry_unavailable.max_attempts = n as u32,
+        ("preemption.threshold", M::Int(n)) => {
+            settings.preemption.threshold = u32::try_from(n).unwrap_or(u32::MAX);
+        }
+        ("preemption.timeout", M::Span(span)) => settings.preemption.timeout = span,
+        ("preemption.min_run", M::Span(span)) => settings.preemption.min_run = span,
+        ("cost.per_bead", M::Number(n)) => settings.cost.per_bead = budget(n),
+        ("cost.per_convoy", M::Number(n)) => settings.cost.per_convoy = budget(n),
+        ("cost.daily", M::Number(n)) => settings.cost.daily = budget(n),
+        ("cost.monthly", M::Number(n)) => settings.cost.monthly = budget(n),
+        ("limits.stuck_after", M::Span(span)) => settings.stuck_after = span,
         ("limits.hard_cap", M::Span(span)) => settings.hard_cap = span,
         ("limits.kill_grace", M::Span(span)) => settings.kill_grace = span,
         ("limits.shutdown_timeout", M::Span(span)) => settings.shutdown_timeout = span,
@@ -164,6 +175,11 @@ fn take_worker(worker: &mut WorkerSettings, field: &str, meaning: Meaning) {
 /// -1 and 0 mean that there is no cap of one's own.
 fn cap(n: i64) -> Option<u64> {
     u64::try_from(n).ok().filter(|n| *n > 0)
+}
+
+/// More than a thousand million dollars is as good as no limit.
+fn budget(dollars: f64) -> Option<Usd> {
+    Usd::from_dollars(dollars).ok()
 }
 
 fn rig_name(name: Option<&str>) -> Option<RigName> {

@@ -1,7 +1,8 @@
 //! Telling alerts: each once, to the alert command, as JSON on its stdin. An alert counts as untold until that command
-//! has ended, so a crash in between tells it again, under the same id.
+//! has ended well, so a crash in between tells it again, under the same id. A command that fails is tried again every so
+//! often, beside everything else, until it has been given long enough.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -22,13 +23,53 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Alert commands that run at the same time; the others wait for their turn.
 const AT_ONCE: usize = 4;
 
+/// How long a failed alert command is left alone.
+const AGAIN: Duration = Duration::from_secs(30);
+/// How often it is tried altogether: for about an hour.
+const TRIES: u32 = 120;
+
 /// The alerts that are being told.
 #[derive(Debug, Default)]
-pub(super) struct Telling(BTreeSet<AlertId>);
+pub(super) struct Telling(BTreeMap<AlertId, Attempt>);
+
+/// How telling an alert stands.
+#[derive(Debug)]
+struct Attempt {
+    tries: u32,
+    /// When it is tried again; none while the command runs.
+    again: Option<Instant>,
+}
 
 impl Telling {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Whether no alert command runs.
+    pub(super) fn is_idle(&self) -> bool {
+        self.running() == 0
+    }
+
+    fn running(&self) -> usize {
+        self.0.values().filter(|attempt| attempt.again.is_none()).count()
+    }
+
+    /// Whether this alert is to be told now.
+    fn is_due(&self, id: &AlertId) -> bool {
+        self.0.get(id).is_none_or(|attempt| attempt.again.is_some_and(|again| again <= Instant::now()))
+    }
+
+    fn began(&mut self, id: AlertId) {
+        let attempt = self.0.entry(id).or_insert(Attempt { tries: 0, again: None });
+        attempt.tries += 1;
+        attempt.again = None;
+    }
+
+    /// The command failed; whether it is tried again.
+    fn failed(&mut self, id: &AlertId) -> bool {
+        match self.0.get_mut(id) {
+            Some(attempt) if attempt.tries < TRIES => {
+                attempt.again = Some(Instant::now() + AGAIN);
+                true
+            }
+            Some(_) | None => false,
+        }
     }
 }
 
@@ -46,8 +87,11 @@ impl Core {
     /// Starts telling what is durable and untold.
     pub(super) fn tell_alerts(&mut self) {
         let Some(argv) = self.store.state().settings().alerts_command.clone() else { return };
-        let untold = self.store.state().untold_alerts().filter(|alert| !self.telling.0.contains(&alert.id));
-        let free = AT_ONCE.saturating_sub(self.telling.0.len());
+        // An alert that is over need not be told any more.
+        let state = self.store.state();
+        self.telling.0.retain(|id, attempt| attempt.again.is_none() || state.is_untold(id));
+        let untold = state.untold_alerts().filter(|alert| self.telling.is_due(&alert.id));
+        let free = AT_ONCE.saturating_sub(self.telling.running());
         for alert in untold.take(free).cloned().collect::<Vec<_>>() {
             let (town, argv, inputs, id) = (self.town.clone(), argv.clone(), self.inputs(), alert.id.clone());
             let told = std::thread::Builder::new().name("ym-alert".to_owned()).spawn(move || {
@@ -55,19 +99,21 @@ impl Core {
                 inputs.send(Input::AlertTold { id: alert.id, error });
             });
             match told {
-                Ok(_) => {
-                    self.telling.0.insert(id);
-                }
+                Ok(_) => self.telling.began(id),
                 Err(error) => warn!(%error, "an alert cannot be told at present"),
             }
         }
     }
 
     pub(super) fn alert_told(&mut self, id: &AlertId, error: Option<String>) {
-        self.telling.0.remove(id);
         if let Some(error) = &error {
-            warn!(%id, error, "the alert command failed");
+            let again = self.telling.failed(id);
+            warn!(%id, error, again, "the alert command failed");
+            if again {
+                return;
+            }
         }
+        self.telling.0.remove(id);
         self.store.decide(self.now, |tx| tx.alert_told(id, error));
     }
 

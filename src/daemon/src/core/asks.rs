@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use yard_client::views::{DaemonView, RecoverView};
+use yard_client::views::{DaemonView, HeardView, RecoverView};
 use yard_client::{Ask, Reply, Request, ServerRole};
 use yard_engine::command::SlingRequest;
 use yard_engine::plan::Scope;
@@ -135,6 +135,13 @@ impl Core {
                 findings.splice(0..0, dead);
                 Answered::Now(Reply::document(&RecoverView { dry_run, findings }))
             }
+            Answer::Heard { dispatch_id, accepted, should_yield, reason } => Answered::Now(if accepted {
+                Reply::document(&HeardView { dispatch_id, should_yield, reason })
+            } else {
+                let message = format!("{dispatch_id} is over: what its worker says no longer counts");
+                let hint = "a worker that was ended should end; ym why says what became of its bead";
+                Reply::Error(Refusal::new("stale-dispatch", message).hint(hint))
+            }),
             Answer::Created { ids } => {
                 let id = ids.first().cloned();
                 Answered::Now(Reply::document(&serde_json::json!({"id": id, "ids": ids})))

@@ -163,7 +163,7 @@ impl Core {
             self.turn(batch);
             let owes = !(self.starts.is_empty() && self.slow.is_empty() && self.waiters.is_empty());
             // Who leaves in the middle of an alert would have it told twice.
-            if self.drain_is_over() || (may_leave(owes) && self.telling.is_empty()) {
+            if self.drain_is_over() || (may_leave(owes) && self.telling.is_idle()) {
                 break;
             }
             if let Err(error) = self.store.checkpoint_if_due(idle) {
@@ -200,7 +200,9 @@ impl Core {
     fn can_linger(&self, input: &Input) -> bool {
         match input {
             Input::Worker(
-                WorkerReport::Running { dispatch, .. } | WorkerReport::StepDone { dispatch, .. },
+                WorkerReport::Running { dispatch, .. }
+                | WorkerReport::StepDone { dispatch, .. }
+                | WorkerReport::Metered { dispatch, .. },
             ) => !self.starts.awaits(dispatch),
             Input::Worker(_)
             | Input::Source(_)
@@ -225,7 +227,8 @@ impl Core {
             until = until.min(over);
         }
         let sleep = until.saturating_duration_since(Instant::now());
-        let due = self.store.state().next_due().into_iter().chain(self.next_spawn()).min();
+        let preemption = self.store.state().next_preemption().filter(|_| self.dispatches());
+        let due = self.store.state().next_due().into_iter().chain(self.next_spawn()).chain(preemption).min();
         match due {
             Some(due) => sleep.min(self.clock.until(due) + Duration::from_millis(1)),
             None => sleep,
@@ -264,6 +267,7 @@ impl Core {
             self.take(input, &mut owed);
         }
         let now = self.now;
+        self.listen_for_output();
         self.store.decide(now, |tx| {
             tx.tick();
         });

@@ -89,7 +89,7 @@ impl Core {
             .map(|d| d.id.clone())
             .collect();
         for id in slow {
-            self.store.decide(now, |tx| tx.request_stop(&id, StopReason::SpawnTimeout, "scheduler"));
+            self.store.decide(now, |tx| tx.terminate(&id, StopReason::SpawnTimeout, false, "scheduler"));
         }
         self.scanning = Some(ScanFrom(None));
     }
@@ -137,13 +137,13 @@ impl Core {
         let live: Vec<DispatchId> = self.store.state().live_dispatches().map(|d| d.id.clone()).collect();
         let now = self.now;
         for id in live {
-            self.store.decide(now, |tx| tx.request_stop(&id, StopReason::GracefulShutdown, "daemon"));
+            self.store.decide(now, |tx| tx.terminate(&id, StopReason::GracefulShutdown, false, "daemon"));
         }
     }
 
     pub(super) fn drain_is_over(&self) -> bool {
         self.drain.as_ref().is_some_and(|drain| {
-            let told = self.telling.is_empty();
+            let told = self.telling.is_idle();
             (told && (drain.leave_running || self.store.state().live_count() == 0))
                 || Instant::now() > drain.until + DRAIN_SLACK
         })

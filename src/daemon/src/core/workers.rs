@@ -6,6 +6,7 @@ use std::time::Instant;
 use tracing::warn;
 use yard_engine::command::{Recovery, RecoveryKind};
 use yard_engine::dispatch::{DispatchEvent, Next, Outcome, StopReason};
+use yard_engine::preempt::{Method, PreemptionEvent};
 use yard_engine::{DispatchId, Event, Millis, Recorded};
 use yard_workers::{Recovered, WorkerReport};
 
@@ -23,6 +24,9 @@ impl Core {
             WorkerReport::StepDone { dispatch, step, .. } => {
                 self.store.decide(now, |tx| tx.worker_step_done(dispatch, step));
             }
+            WorkerReport::Metered { dispatch, usd, tokens, session } => {
+                self.store.decide(now, |tx| tx.worker_metered(dispatch, *usd, *tokens, session.as_deref()));
+            }
             WorkerReport::StartFailed { dispatch, error } => {
                 self.store.decide(now, |tx| tx.worker_start_failed(dispatch, error));
             }
@@ -30,8 +34,12 @@ impl Core {
                 if state.dispatch(dispatch).is_some_and(|d| d.ended.is_some()) {
                     return;
                 }
-                let exit = launch::worker_exit(state, town, dispatch, exit);
-                self.store.decide(now, |tx| tx.worker_ended(dispatch, &exit));
+                let ended = launch::worker_exit(state, town, dispatch, exit);
+                self.store.decide(now, |tx| {
+                    // The record is the last word on these, whatever was heard before.
+                    tx.worker_metered(dispatch, exit.usd, exit.tokens, exit.session.as_deref());
+                    tx.worker_ended(dispatch, &ended);
+                });
             }
             WorkerReport::Lost { dispatch, why } => {
                 warn!(%dispatch, why, "a worker was lost");
@@ -83,8 +91,12 @@ impl Core {
     /// A stop that was requested may not have reached the worker.
     pub(super) fn ask_again_to_stop(&mut self, id: &DispatchId) {
         let live = self.store.state().dispatch(id).filter(|d| d.is_live());
-        if let Some(reason) = live.and_then(|d| d.stop) {
+        let Some(dispatch) = live else { return };
+        let (stop, should_yield) = (dispatch.stop, dispatch.yield_asked.is_some());
+        if let Some(reason) = stop {
             self.stop_worker(id, self.grace(), reason);
+        } else if should_yield {
+            self.ask_to_yield(id, true);
         }
     }
 
@@ -114,6 +126,9 @@ impl Core {
         let mut woken = BTreeSet::new();
         let mut ended = Vec::new();
         for recorded in events {
+            if let Event::Preemption(event) = &recorded.event {
+                self.perform_preemption(event);
+            }
             let Event::Dispatch(event) = &recorded.event else { continue };
             match event {
                 DispatchEvent::Started { dispatch } => {
@@ -129,6 +144,13 @@ impl Core {
                 DispatchEvent::Ended { id, .. } => ended.push(id),
                 DispatchEvent::Running { .. }
                 | DispatchEvent::StepDone { .. }
+                | DispatchEvent::Checkpoint { .. }
+                | DispatchEvent::Session { .. }
+                | DispatchEvent::Progress { .. }
+                | DispatchEvent::Cost { .. }
+                | DispatchEvent::Said { .. }
+                | DispatchEvent::Heard { .. }
+                | DispatchEvent::Stuck { .. }
                 | DispatchEvent::CloseOverdue { .. }
                 | DispatchEvent::LateReport { .. } => {}
             }
@@ -154,6 +176,36 @@ impl Core {
             Some(drain) => {
                 let left = drain.until.saturating_duration_since(Instant::now());
                 configured.min(Millis(u64::try_from(left.as_millis()).unwrap_or(u64::MAX)))
+            }
+        }
+    }
+
+    /// Passes on to a victim that it should give way, or need not any more.
+    fn perform_preemption(&mut self, event: &PreemptionEvent) {
+        match event {
+            PreemptionEvent::Requested { cycle, .. } => self.ask_to_yield(&cycle.victim, true),
+            PreemptionEvent::Ended { victim, method: Method::Withdrawn, .. } => {
+                self.ask_to_yield(victim, false);
+            }
+            PreemptionEvent::Ended { .. } => {}
+        }
+    }
+
+    /// A worker that does not hear of it is asked again, then ended: nothing is lost by trying only once.
+    fn ask_to_yield(&mut self, id: &DispatchId, wanted: bool) {
+        if let Err(error) = self.pool.request_yield(id, wanted) {
+            warn!(dispatch = %id, %error, "cannot ask it to give way");
+        }
+    }
+
+    /// Looks at the output of workers that seem silent: who writes is alive.
+    pub(super) fn listen_for_output(&mut self) {
+        for (id, since) in self.store.state().silent_dispatches(self.now) {
+            let written = std::fs::metadata(launch::log_path(&self.town, &id)).and_then(|log| log.modified());
+            let Ok(written) = written else { continue };
+            let written = crate::clock::timestamp(written).min(self.now);
+            if written > since {
+                self.store.decide(self.now, |tx| tx.worker_heard(&id, written));
             }
         }
     }

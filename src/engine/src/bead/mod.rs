@@ -215,6 +215,9 @@ pub struct Work {
     /// Until when its tracker is to close it, once its worker has finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub close_by: Option<Timestamp>,
+    /// What all its dispatches have cost.
+    #[serde(default, skip_serializing_if = "crate::money::Usd::is_zero")]
+    pub cost: crate::money::Usd,
     /// Every event that named this bead.
     #[serde(default)]
     pub history: Vec<Seq>,

@@ -4,10 +4,11 @@ use super::Asker;
 use crate::alert::{Alert, AlertEvent, AlertKind};
 use crate::bead::Verdict;
 use crate::command::Answer;
+use crate::dispatch::Recovery;
 use crate::ids::base36;
 use crate::refusal::Refusal;
 use crate::tx::Tx;
-use crate::{AlertId, BeadId};
+use crate::{AlertId, BeadId, DispatchId};
 
 /// A condition to be raised.
 pub(crate) struct Condition {
@@ -26,6 +27,11 @@ pub(crate) fn bead_key(bead: &BeadId) -> String {
 /// The key of a bead that is in progress with nobody on it.
 pub(crate) fn hook_key(bead: &BeadId) -> String {
     format!("hook:{bead}")
+}
+
+/// The key of a dispatch that gives no sign of life.
+pub(crate) fn stuck_key(dispatch: &DispatchId) -> String {
+    format!("stuck:{dispatch}")
 }
 
 impl Tx<'_> {
@@ -74,7 +80,10 @@ impl Tx<'_> {
     pub(super) fn alert_if_given_up(&mut self, bead: &BeadId) {
         let Some(verdict) = self.state().bead(bead).and_then(|entry| entry.work.verdict) else { return };
         let (kind, what) = match verdict {
-            Verdict::Failed => (AlertKind::BeadFailed, "failed and has no more retries"),
+            Verdict::Failed => match self.state().last_stop_of(bead) {
+                Some(reason) if reason.recovery() == Recovery::Failed => (AlertKind::BeadFailed, "failed"),
+                Some(_) | None => (AlertKind::BeadFailed, "failed and has no more retries"),
+            },
             Verdict::Unavailable => (AlertKind::BeadFailed, "found its service unavailable too often"),
             Verdict::CircuitBroken => (AlertKind::CircuitBroken, "could not be started"),
             Verdict::Done | Verdict::Cancelled => return,

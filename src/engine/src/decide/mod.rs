@@ -8,6 +8,7 @@ mod convoys;
 mod launch;
 mod lookup;
 mod operator;
+mod preempt;
 mod recover;
 mod reports;
 mod rigs;
@@ -15,6 +16,7 @@ mod schedule;
 mod sling;
 mod sources;
 mod time;
+mod worker;
 
 use std::collections::BTreeMap;
 
@@ -74,6 +76,8 @@ impl Tx<'_> {
             Command::Hold { id, held } => self.hold(asker, id, *held),
             Command::Priority { id, priority } => self.priority(asker, id, *priority),
             Command::Cancel { id, at_once } => self.cancel(asker, id, *at_once),
+            Command::Preempt { id, candidate } => self.preempt_by_hand(asker, id, candidate.as_deref()),
+            Command::Worker { dispatch, says } => self.worker_says(asker, dispatch, says),
             Command::ConvoyCreate(new) => self.convoy_create(asker, new),
             Command::ConvoyAdd { id, beads } => self.convoy_add(asker, id, beads),
             Command::ConvoyStage { targets, title, launch } => {

@@ -4,7 +4,7 @@ use super::Asker;
 use super::bounds::check_priority;
 use crate::command::{Answer, Command};
 use crate::context::{CloseReason, ContextEvent};
-use crate::dispatch::{DispatchEvent, StopReason};
+use crate::dispatch::StopReason;
 use crate::refusal::Refusal;
 use crate::town::{TownEvent, Undoable};
 use crate::tx::Tx;
@@ -73,8 +73,7 @@ impl Tx<'_> {
             if asked && !at_once {
                 return Ok(done(false, format!("{live} is being stopped already"), &bead));
             }
-            let (reason, actor) = (StopReason::UserCancelled, asker.actor.to_owned());
-            self.emit(DispatchEvent::StopRequested { id: live.clone(), reason, at_once, actor });
+            self.terminate(&live, StopReason::UserCancelled, at_once, asker.actor);
             return Ok(done(true, format!("{live} is being stopped"), &bead));
         }
         if let Some(context) = work.context {

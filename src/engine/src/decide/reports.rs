@@ -2,10 +2,12 @@
 //! has ended changes nothing, and says so in the log.
 
 use super::Asker;
+use super::alerts::stuck_key;
 use crate::bead::Verdict;
-use crate::context::{CloseReason, Context, ContextEvent};
-use crate::dispatch::{Category, Dispatch, DispatchEvent, Next, Outcome, StopReason};
+use crate::context::{CloseReason, Context, ContextEvent, Resume};
+use crate::dispatch::{Category, Dispatch, DispatchEvent, Next, Outcome, Recovery, Said, StopReason};
 use crate::retry;
+use crate::town::TownEvent;
 use crate::tx::Tx;
 use crate::{BeadId, DispatchId, Millis};
 
@@ -27,6 +29,10 @@ pub struct WorkerExit {
     pub awaits_close: bool,
     /// What class a failure is of; the formula's exit codes decide.
     pub category: Category,
+    /// How long it ran, if the shim says so; otherwise as long as we knew of it.
+    pub active: Option<Millis>,
+    /// Its formula goes on with the step that failed instead of beginning again.
+    pub resumes: bool,
     /// A failure in words.
     pub message: String,
 }
@@ -35,6 +41,20 @@ impl WorkerExit {
     fn is_success(&self) -> bool {
         self.code == Some(0) && self.signal.is_none() && !self.stopped
     }
+}
+
+/// What the next attempt gets from the one that ended.
+#[derive(Debug, Clone, Copy)]
+struct Legacy {
+    /// How long it ran, if that is known better than by our own clock.
+    active: Option<Millis>,
+    /// Go on after the last finished step.
+    resumes: bool,
+}
+
+impl Legacy {
+    /// Of an attempt that ended through no fault of its own.
+    const BLAMELESS: Self = Self { active: None, resumes: true };
 }
 
 impl Tx<'_> {
@@ -69,7 +89,7 @@ impl Tx<'_> {
     pub fn worker_start_failed(&mut self, id: &DispatchId, error: &str) {
         let Some(dispatch) = self.live(id, "start failed") else { return };
         if dispatch.stop == Some(StopReason::UserCancelled) {
-            return self.end_stopped(&dispatch, StopReason::UserCancelled);
+            return self.end_stopped(&dispatch, StopReason::UserCancelled, Legacy::BLAMELESS);
         }
         self.end(id, Outcome::StartFailed { error: error.to_owned() }, Next::BackInQueue);
         let asker = Asker { actor: "scheduler", kitchen: &super::Kitchen::default() };
@@ -97,9 +117,20 @@ impl Tx<'_> {
     pub fn worker_never_ran(&mut self, id: &DispatchId, why: &str) {
         let Some(dispatch) = self.live(id, "never ran") else { return };
         match dispatch.stop {
-            Some(StopReason::UserCancelled) => return self.end_stopped(&dispatch, StopReason::UserCancelled),
+            Some(reason @ StopReason::UserCancelled) => {
+                return self.end_stopped(&dispatch, reason, Legacy::BLAMELESS);
+            }
             Some(StopReason::SpawnTimeout) => return self.worker_start_failed(id, why),
-            Some(StopReason::GracefulShutdown) | None => {}
+            // Whatever else it was to be ended for, nothing has run: it simply waits again.
+            Some(
+                StopReason::CooperativePreemption
+                | StopReason::PreemptionTimeout
+                | StopReason::GracefulShutdown
+                | StopReason::HardCapExceeded
+                | StopReason::DeadlineExceeded
+                | StopReason::CostLimitReached,
+            )
+            | None => {}
         }
         self.end(id, Outcome::NeverRan { why: why.to_owned() }, Next::BackInQueue);
         let asker = Asker { actor: "scheduler", kitchen: &super::Kitchen::default() };
@@ -117,32 +148,40 @@ impl Tx<'_> {
         }
     }
 
-    /// The shim died, its tree is gone, and no exit was recorded: a crash.
+    /// The shim died, its tree is gone, and no exit was recorded: a crash, but not the work's fault.
     pub fn worker_lost(&mut self, id: &DispatchId, why: &str) {
         let Some(dispatch) = self.live(id, "lost") else { return };
         self.worker_running(id, None);
         if let Some(reason) = dispatch.stop {
-            return self.end_stopped(&dispatch, reason);
+            return self.end_stopped(&dispatch, reason, Legacy::BLAMELESS);
         }
         let outcome = Outcome::Lost { why: why.to_owned() };
-        self.end_failed(&dispatch, outcome, Category::Crash);
+        self.end_failed(&dispatch, outcome, Category::Crash, Legacy::BLAMELESS);
     }
 
     /// A worker ended and left its exit record.
     pub fn worker_ended(&mut self, id: &DispatchId, exit: &WorkerExit) {
         let Some(dispatch) = self.live(id, "ended") else { return };
         self.worker_running(id, None);
-        if exit.is_success() {
-            return self.end_succeeded(id, exit.awaits_close);
+        let stopped = Legacy { active: exit.active, resumes: true };
+        match stop_that_counts(&dispatch, exit) {
+            Some(reason) => self.end_stopped(&dispatch, reason, stopped),
+            None => match &dispatch.said {
+                Some(Said::Done { reason }) => {
+                    self.end_succeeded(id, exit.awaits_close, reason.as_deref());
+                }
+                Some(Said::Failed { message, category }) => {
+                    let exit = WorkerExit { message: message.clone(), category: *category, ..exit.clone() };
+                    self.end_unwell(&dispatch, &exit);
+                }
+                None if exit.is_success() => self.end_succeeded(id, exit.awaits_close, None),
+                None => self.end_unwell(&dispatch, exit),
+            },
         }
-        match dispatch.stop {
-            // Called off is called off, also when the worker failed by itself before it noticed.
-            Some(StopReason::UserCancelled) => {
-                return self.end_stopped(&dispatch, StopReason::UserCancelled);
-            }
-            Some(reason) if exit.stopped => return self.end_stopped(&dispatch, reason),
-            Some(_) | None => {}
-        }
+    }
+
+    /// A worker failed, gave way, or found its service unavailable.
+    fn end_unwell(&mut self, dispatch: &Dispatch, exit: &WorkerExit) {
         let outcome = Outcome::Failed {
             code: exit.code,
             signal: exit.signal,
@@ -150,12 +189,31 @@ impl Tx<'_> {
             category: exit.category,
             message: exit.message.clone(),
         };
-        self.end_failed(&dispatch, outcome, exit.category);
+        let resumes = match exit.category {
+            // A step that failed may have failed because of those before it.
+            Category::Crash | Category::HardCap => exit.resumes,
+            Category::Unavailable | Category::Yielded => true,
+        };
+        if exit.category == Category::Unavailable {
+            self.cool_account(dispatch);
+        }
+        self.end_failed(dispatch, outcome, exit.category, Legacy { active: exit.active, resumes });
+    }
+
+    /// Nobody uses an account for a while whose service was unavailable.
+    fn cool_account(&mut self, dispatch: &Dispatch) {
+        let Some(account) = &dispatch.account else { return };
+        let settings = self.state().settings.accounts.get(account);
+        if let Some(span) = settings.and_then(|account| account.cooldown).filter(|span| span.0 > 0) {
+            let until = self.now().after(span.duration());
+            let (account, dispatch) = (account.clone(), dispatch.id.clone());
+            self.emit(TownEvent::AccountCooling { account, until, dispatch });
+        }
     }
 
     /// Native beads are closed by their worker's success, unless its formula leaves that to the agent; those of a
     /// workspace by whoever keeps it.
-    fn end_succeeded(&mut self, id: &DispatchId, awaits_close: bool) {
+    fn end_succeeded(&mut self, id: &DispatchId, awaits_close: bool, reason: Option<&str>) {
         let bead = id.bead();
         let Some(entry) = self.state().bead(bead).filter(|entry| !entry.bead.is_closed()) else {
             return self.end(id, Outcome::Succeeded, Next::Finished);
@@ -165,7 +223,7 @@ impl Tx<'_> {
             return self.end(id, Outcome::Succeeded, Next::AwaitingClose { until });
         }
         self.end(id, Outcome::Succeeded, Next::Finished);
-        self.close_bead(bead, "completed", &id.to_string());
+        self.close_bead(bead, reason.unwrap_or("completed"), &id.to_string());
     }
 
     /// A finished bead was not closed by its tracker in time: its worker counts as crashed.
@@ -174,6 +232,10 @@ impl Tx<'_> {
         let id = DispatchId::new(bead.clone(), entry.work.attempts);
         let context = entry.work.last_context.as_ref().and_then(|c| self.state().context(c)).cloned();
         let Some(mut context) = context else { return };
+        let dispatch = self.state().dispatch(&id).cloned();
+        let ran = dispatch.as_ref().and_then(|d| Some(d.ended.as_ref()?.at.since(d.running_at?)));
+        context.active = context.active.plus(ran.unwrap_or_default());
+        context.resume = dispatch.map(|d| inherited(&d, &context, false)).unwrap_or_default();
         match retry::next_try(&self.state().settings, &context, Category::Crash) {
             retry::NextTry::Never(verdict) => {
                 self.emit(DispatchEvent::CloseOverdue { id, next: Next::Settled(verdict) });
@@ -190,12 +252,15 @@ impl Tx<'_> {
         }
     }
 
+    /// The one end of a dispatch. A preemption that it was the victim of is over with it.
     fn end(&mut self, id: &DispatchId, outcome: Outcome, next: Next) {
+        self.preemption_over(id, &outcome);
         self.emit(DispatchEvent::Ended { id: id.clone(), outcome, next });
+        self.end_alert(&stuck_key(id));
     }
 
-    /// The routing table from stop reason to recovery.
-    fn end_stopped(&mut self, dispatch: &Dispatch, reason: StopReason) {
+    /// Ends a dispatch that we asked to end, by the routing table.
+    fn end_stopped(&mut self, dispatch: &Dispatch, reason: StopReason, legacy: Legacy) {
         let outcome = Outcome::Stopped { reason };
         let bead = dispatch.id.bead();
         let asker = Asker { actor: "scheduler", kitchen: &super::Kitchen::default() };
@@ -203,20 +268,32 @@ impl Tx<'_> {
             self.end(&dispatch.id, outcome, Next::Finished);
             return self.close_stale_context(&asker, bead);
         }
-        match reason {
-            StopReason::UserCancelled => {
+        match reason.recovery() {
+            Recovery::Cancelled => {
                 self.end(&dispatch.id, outcome, Next::Settled(Verdict::Cancelled));
                 if self.state().context(&dispatch.context).is_some_and(Context::is_open) {
                     self.close(&asker, &dispatch.context, bead, CloseReason::Cancelled, None);
                 }
             }
-            StopReason::GracefulShutdown => self.requeue(dispatch, outcome, |_, _| {}),
-            // It ran after all, but too late: tried again like any other failure, so that it cannot go on for ever.
-            StopReason::SpawnTimeout => self.end_failed(dispatch, outcome, Category::Crash),
+            Recovery::Queued if reason.is_preemption() => {
+                let ahead_from = Some(self.state().goes_ahead_from(self.now()));
+                let got_on = dispatch.got_on;
+                self.requeue(dispatch, outcome, legacy, |context| {
+                    context.pushed_out = if got_on { 0 } else { context.pushed_out.saturating_add(1) };
+                    context.ahead_from = ahead_from;
+                });
+            }
+            // What a used-up budget keeps back stands on the schedule; readiness names the budget.
+            Recovery::Queued | Recovery::Blocked => self.requeue(dispatch, outcome, legacy, |_| {}),
+            Recovery::Failed => {
+                self.end(&dispatch.id, outcome, Next::Settled(Verdict::Failed));
+                self.alert_if_given_up(bead);
+            }
+            Recovery::Retried(category) => self.end_failed(dispatch, outcome, category, legacy),
         }
     }
 
-    fn end_failed(&mut self, dispatch: &Dispatch, outcome: Outcome, category: Category) {
+    fn end_failed(&mut self, dispatch: &Dispatch, outcome: Outcome, category: Category, legacy: Legacy) {
         if self.state().is_closed(dispatch.id.bead()) {
             return self.end(&dispatch.id, outcome, Next::Finished);
         }
@@ -229,8 +306,9 @@ impl Tx<'_> {
                 self.alert_if_given_up(dispatch.id.bead());
             }
             retry::NextTry::After(wait) => {
-                self.requeue(dispatch, outcome, |context, now| {
-                    context.not_before = (wait.0 > 0).then(|| now.after(wait.duration()));
+                let not_before = (wait.0 > 0).then(|| self.now().after(wait.duration()));
+                self.requeue(dispatch, outcome, legacy, |context| {
+                    context.not_before = not_before;
                     match category {
                         Category::Crash | Category::HardCap => context.crashes += 1,
                         Category::Unavailable => context.unavailables += 1,
@@ -241,12 +319,13 @@ impl Tx<'_> {
         }
     }
 
-    /// Ends a dispatch and puts its bead back on the schedule.
+    /// Ends a dispatch and puts its bead back on the schedule, with what the attempt used up and left behind.
     fn requeue(
         &mut self,
         dispatch: &Dispatch,
         outcome: Outcome,
-        change: impl FnOnce(&mut Context, crate::Timestamp),
+        legacy: Legacy,
+        change: impl FnOnce(&mut Context),
     ) {
         let Some(mut context) = self.state().context(&dispatch.context).cloned() else {
             return self.end(&dispatch.id, outcome, Next::Settled(Verdict::Failed));
@@ -256,18 +335,63 @@ impl Tx<'_> {
             self.end(&dispatch.id, outcome, Next::BackInQueue);
             return self.close_stale_context(&asker, dispatch.id.bead());
         }
+        let known = dispatch.running_at.map(|since| self.now().since(since));
+        let active = legacy.active.map(Millis::duration).or(known).unwrap_or_default();
+        context.active = context.active.plus(active);
+        if self.state().used_up(&context) {
+            // It ended by itself a moment before its time would have: there is none left for another attempt.
+            self.end(&dispatch.id, outcome, Next::Settled(Verdict::Failed));
+            return self.alert_if_given_up(dispatch.id.bead());
+        }
         self.end(&dispatch.id, outcome, Next::Requeued);
-        context.not_before = None;
-        change(&mut context, self.now());
+        (context.not_before, context.ahead_from) = (None, None);
+        context.resume = inherited(dispatch, &context, legacy.resumes);
+        change(&mut context);
         self.open_successor("scheduler", context);
         self.close_stale_context(&asker, dispatch.id.bead());
     }
 
-    /// Asks a dispatch to stop; the first reason wins.
-    pub fn request_stop(&mut self, id: &DispatchId, reason: StopReason, actor: &str) {
-        if self.state().dispatch(id).is_some_and(|d| d.is_live() && d.stop.is_none()) {
-            let actor = actor.to_owned();
-            self.emit(DispatchEvent::StopRequested { id: id.clone(), reason, at_once: false, actor });
+    /// The one way to end what runs. The first reason counts, unless a person calls it off; asking again only makes it
+    /// quicker.
+    pub fn terminate(&mut self, id: &DispatchId, reason: StopReason, at_once: bool, actor: &str) -> bool {
+        let Some(dispatch) = self.state().dispatch(id).filter(|dispatch| dispatch.is_live()) else {
+            return false;
+        };
+        let counts = dispatch.stop.is_none_or(|earlier| reason.replaces(earlier));
+        if !counts && !at_once {
+            return false;
         }
+        let (id, actor) = (id.clone(), actor.to_owned());
+        self.emit(DispatchEvent::StopRequested { id, reason, at_once, actor });
+        true
+    }
+}
+
+/// What the next attempt finds out about this one.
+fn inherited(dispatch: &Dispatch, context: &Context, resumes: bool) -> Resume {
+    let Resume { note, session, .. } = context.resume.clone();
+    Resume {
+        after: dispatch.step.clone().filter(|_| resumes),
+        note: dispatch.checkpoint.clone().or(note),
+        session: dispatch.session.clone().or(session),
+    }
+}
+
+/// The reason for which we ended a dispatch, if it is that which ended it. What came to its own end before it noticed
+/// counts as it came out, except that called off is called off.
+fn stop_that_counts(dispatch: &Dispatch, exit: &WorkerExit) -> Option<StopReason> {
+    let succeeded = exit.is_success() && !matches!(dispatch.said, Some(Said::Failed { .. }));
+    if succeeded {
+        return None;
+    }
+    match dispatch.stop {
+        Some(reason @ StopReason::UserCancelled) => Some(reason),
+        Some(reason) if exit.stopped || exit.category == Category::Yielded => Some(reason),
+        // A shim without a daemon keeps the time itself.
+        Some(_) | None if exit.category == Category::HardCap => Some(StopReason::HardCapExceeded),
+        None if exit.category == Category::Yielded && dispatch.yield_asked.is_some() => {
+            Some(StopReason::CooperativePreemption)
+        }
+        Some(_) | None => None,
     }
 }

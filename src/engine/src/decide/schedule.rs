@@ -163,6 +163,7 @@ impl Tx<'_> {
         }
         if let Some(context) = entry.work.context.clone() {
             self.emit(ContextEvent::Rearmed { id: context, fresh: true, actor: asker.actor.to_owned() });
+            self.end_cost_alerts();
             return Ok(about(&id, format!("{id} is scheduled, with fresh budgets")));
         }
         let again = matches!(
@@ -176,11 +177,11 @@ impl Tx<'_> {
                     return Err(Refusal::new("claimed-elsewhere", format!("{id}: {owner}"))
                         .hint(format!("ym sling {id} --force takes it")));
                 }
-                old.fields.dispatch_failures = 0;
+                old.renew_budgets();
                 old.fields.last_failure = None;
-                (old.crashes, old.unavailables, old.not_before, old.deadline) = (0, 0, None, None);
-                old.held = false;
+                (old.deadline, old.held) = (None, false);
                 self.open_successor(asker.actor, old);
+                self.end_cost_alerts();
                 Ok(about(&id, format!("{id} is scheduled again, with fresh budgets")))
             }
             _ => Err(Refusal::new("nothing-to-retry", format!("{id} has not failed"))

@@ -9,14 +9,15 @@ use super::{Asker, Kitchen};
 use crate::bead::{Bead, BeadEntry, BeadStatus};
 use crate::capacity::Limit;
 use crate::command::{Answer, SlingAction, SlingRequest, SlingResult};
-use crate::context::{Context, ContextEvent, ContextFields};
+use crate::context::{Context, ContextEvent, ContextFields, Resume};
 use crate::convoy::{CONVOY_PREFIX, Convoy, ConvoyEvent};
 use crate::ids::base36;
+use crate::money::Usd;
 use crate::readiness::claimed_elsewhere;
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::tx::Tx;
-use crate::{BeadId, ContextId, ConvoyId, FormulaName, RigName, Timestamp};
+use crate::{BeadId, ContextId, ConvoyId, FormulaName, Millis, RigName, Timestamp};
 
 /// A bead that passed every guard, or what is said about one that did not.
 type Judged = Result<Accepted, Box<SlingResult>>;
@@ -322,6 +323,11 @@ impl Tx<'_> {
             no_boot: request.no_boot,
             crashes: 0,
             unavailables: 0,
+            active: Millis(0),
+            cost: Usd::ZERO,
+            pushed_out: 0,
+            ahead_from: None,
+            resume: Resume::default(),
             predecessor: None,
             closed: None,
         };

@@ -17,7 +17,9 @@ impl State {
         let pause = self.pause.as_ref().and_then(|p| p.until);
         let alarm = self.alarms.first().map(|(due, _)| *due);
         let close = self.awaited_closes.first().map(|(due, _)| *due);
-        [timer, deadline, pause, alarm, close].into_iter().flatten().min()
+        let rested = self.cooling.values().min().copied();
+        let all = [timer, deadline, pause, alarm, close, rested, self.looks.first(), self.renewed_at];
+        all.into_iter().flatten().min()
     }
 
     /// What an operator must look at: beads left with a verdict, by id.
@@ -38,8 +40,15 @@ impl Tx<'_> {
         }
         let timer = self.state().timers.first().map(|(due, _)| *due);
         let alarm = self.state().alarms.first().map(|(due, _)| *due);
-        if timer.into_iter().chain(alarm).any(|due| due <= now) {
+        let (rested, renewed) = (self.state().cooling.values().min().copied(), self.state().renewed_at);
+        if [timer, alarm, rested, renewed].into_iter().flatten().any(|due| due <= now) {
             self.emit(TownEvent::ClockAdvanced {});
+        }
+        if renewed.is_some_and(|due| due <= now) {
+            self.end_cost_alerts();
+        }
+        for id in self.state().looks.due(now).cloned().collect::<Vec<_>>() {
+            self.look_at(&id);
         }
         let unclosed = self.state().awaited_closes.iter().take_while(|(due, _)| *due <= now);
         for bead in unclosed.map(|(_, bead)| bead.clone()).collect::<Vec<_>>() {
@@ -63,6 +72,7 @@ impl Tx<'_> {
     pub fn settings_read(&mut self, settings: &Settings) {
         if self.state().settings != *settings {
             self.emit(TownEvent::SettingsChanged { settings: Box::new(settings.clone()) });
+            self.end_cost_alerts();
         }
     }
 

@@ -3,10 +3,11 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use yard_engine::bead::{BeadStatus, DepKind};
-use yard_engine::command::NewBead;
-use yard_engine::dispatch::{Category, StopReason};
+use yard_engine::command::{NewBead, WorkerSays};
+use yard_engine::dispatch::{Category, STOP_REASONS, StopReason};
+use yard_engine::money::Usd;
 use yard_engine::settings::Fairness;
-use yard_engine::{Command, Millis, SourceReading};
+use yard_engine::{Command, DispatchId, Millis, SourceReading, Tx};
 
 use crate::asks::{Ask, ask, command, imported, kind, name, status};
 use crate::town::{Town, exit, rig_name, stopped};
@@ -18,8 +19,23 @@ pub(crate) enum Happening {
     Asked(Ask),
     Pass,
     Time(u64),
-    Configured { max_polecats: i64, batch_size: u32, fairness: Fairness, aging: bool },
-    Reported { nth: usize, what: Report },
+    Configured {
+        max_polecats: i64,
+        batch_size: u32,
+        fairness: Fairness,
+        aging: bool,
+    },
+    Limited {
+        min_run: u64,
+        hard_cap: u64,
+        per_bead: Option<u32>,
+        per_convoy: Option<u32>,
+        daily: Option<u32>,
+    },
+    Reported {
+        nth: usize,
+        what: Report,
+    },
     Host(bool),
     Tracked(usize, Change),
     Read(Look),
@@ -67,10 +83,15 @@ pub(crate) enum Report {
     Lost,
     StopAsked(StopReason),
     Stopped,
+    OutOfTime,
+    Heard,
+    Noted,
+    Costs(u32),
+    SaysDone,
+    SaysFailed(bool),
 }
 
 fn report() -> impl Strategy<Value = Report> {
-    let reasons = [StopReason::GracefulShutdown, StopReason::SpawnTimeout, StopReason::UserCancelled];
     prop_oneof![
         4 => Just(Report::Running),
         1 => Just(Report::Step),
@@ -82,8 +103,14 @@ fn report() -> impl Strategy<Value = Report> {
         2 => Just(Report::NeverRan),
         1 => Just(Report::NotStarted),
         1 => Just(Report::Lost),
-        1 => proptest::sample::select(reasons.to_vec()).prop_map(Report::StopAsked),
+        1 => proptest::sample::select(STOP_REASONS.to_vec()).prop_map(Report::StopAsked),
         1 => Just(Report::Stopped),
+        1 => Just(Report::OutOfTime),
+        1 => Just(Report::Heard),
+        1 => Just(Report::Noted),
+        2 => (0_u32..9).prop_map(Report::Costs),
+        1 => Just(Report::SaysDone),
+        1 => any::<bool>().prop_map(Report::SaysFailed),
     ]
 }
 
@@ -110,6 +137,24 @@ fn look() -> impl Strategy<Value = Look> {
     ]
 }
 
+/// Limits small enough to be reached.
+fn limited() -> impl Strategy<Value = Happening> {
+    let budget = || proptest::option::of(1_u32..20);
+    (0_u64..40_000, 0_u64..200_000, budget(), budget(), budget()).prop_map(
+        |(min_run, hard_cap, per_bead, per_convoy, daily)| Happening::Limited {
+            min_run,
+            hard_cap,
+            per_bead,
+            per_convoy,
+            daily,
+        },
+    )
+}
+
+fn dollars(n: u32) -> Usd {
+    Usd::from_dollars(f64::from(n)).expect("an amount")
+}
+
 pub(crate) fn happening() -> impl Strategy<Value = Happening> {
     let fairness = [Fairness::Town, Fairness::Rig, Fairness::Convoy, Fairness::Agent];
     prop_oneof![
@@ -121,6 +166,7 @@ pub(crate) fn happening() -> impl Strategy<Value = Happening> {
                 Happening::Configured { max_polecats, batch_size, fairness, aging }
             }
         ),
+        1 => limited(),
         6 => (0_usize..8, report()).prop_map(|(nth, what)| Happening::Reported { nth, what }),
         1 => any::<bool>().prop_map(Happening::Host),
         3 => (0_usize..60, change()).prop_map(|(nth, change)| Happening::Tracked(nth, change)),
@@ -216,26 +262,32 @@ pub(crate) fn happens(yard: &mut Yard, happening: &Happening) {
             (s.max_polecats, s.batch_size, s.fairness) = (*max_polecats, *batch_size, *fairness);
             s.aging = aging.then_some(Millis(500));
         }),
+        Happening::Limited { min_run, hard_cap, per_bead, per_convoy, daily } => town.configure(|s| {
+            (s.preemption.min_run, s.preemption.timeout) = (Millis(*min_run), Millis(10_000));
+            (s.hard_cap, s.stuck_after) = (Millis(*hard_cap), Millis(30_000));
+            s.cost.per_bead = per_bead.map(dollars);
+            s.cost.per_convoy = per_convoy.map(dollars);
+            (s.cost.daily, s.cost.monthly) = (daily.map(dollars), daily.map(|n| dollars(n * 2)));
+        }),
         Happening::Reported { nth, what } => {
             // Any dispatch, also one that ended long ago.
             let all: Vec<_> = town.state.beads().flat_map(|e| town.state.dispatches_of(&e.bead.id)).collect();
             let live = all.iter().filter(|d| d.is_live());
             let late = all.iter().filter(|d| !d.is_live());
             let Some(id) = live.chain(late).nth(*nth).map(|d| d.id.clone()) else { return };
-            town.act(|tx| match what {
-                Report::Running => tx.worker_running(&id, Some(1)),
-                Report::Step => tx.worker_step_done(&id, "work"),
-                Report::Success => tx.worker_ended(&id, &exit(0, Category::Crash)),
-                Report::Crash => tx.worker_ended(&id, &exit(1, Category::Crash)),
-                Report::Unavailable => tx.worker_ended(&id, &exit(69, Category::Unavailable)),
-                Report::Yielded => tx.worker_ended(&id, &exit(75, Category::Yielded)),
-                Report::StartFailed => tx.worker_start_failed(&id, "no such program"),
-                Report::NeverRan => tx.worker_never_ran(&id, "revoked"),
-                Report::NotStarted => tx.worker_not_started(&id, "no processes left"),
-                Report::Lost => tx.worker_lost(&id, "gone"),
-                Report::StopAsked(reason) => tx.request_stop(&id, *reason, "daemon"),
-                Report::Stopped => tx.worker_ended(&id, &stopped()),
-            });
+            let says = |says: WorkerSays| Command::Worker { dispatch: id.to_string(), says };
+            let said = match what {
+                Report::Noted => says(WorkerSays::Checkpoint { note: "half".to_owned(), session: None }),
+                Report::Costs(n) => says(WorkerSays::Cost { usd: dollars(*n), total: false, tokens: None }),
+                Report::SaysDone => says(WorkerSays::Done { reason: None }),
+                Report::SaysFailed(unavailable) => {
+                    says(WorkerSays::Fail { message: "no".to_owned(), unavailable: *unavailable })
+                }
+                _ => {
+                    return town.act(|tx| reported(tx, &id, *what));
+                }
+            };
+            town.does(&said);
         }
         Happening::Host(busy) => town.act(|tx| tx.host_observed(busy.then(|| "load".to_owned()))),
         Happening::Tracked(nth, change) => yard.tracked(*nth, change),
@@ -253,5 +305,29 @@ pub(crate) fn happens(yard: &mut Yard, happening: &Happening) {
                 town.workspace("ox", "ox");
             }
         }
+    }
+}
+
+/// A report of the shim's, or of whoever looks after it.
+fn reported(tx: &mut Tx<'_>, id: &DispatchId, what: Report) {
+    match what {
+        Report::Running => tx.worker_running(id, Some(1)),
+        Report::Step => tx.worker_step_done(id, "work"),
+        Report::Success => tx.worker_ended(id, &exit(0, Category::Crash)),
+        Report::Crash => tx.worker_ended(id, &exit(1, Category::Crash)),
+        Report::Unavailable => tx.worker_ended(id, &exit(69, Category::Unavailable)),
+        Report::Yielded => tx.worker_ended(id, &exit(75, Category::Yielded)),
+        Report::StartFailed => tx.worker_start_failed(id, "no such program"),
+        Report::NeverRan => tx.worker_never_ran(id, "revoked"),
+        Report::NotStarted => tx.worker_not_started(id, "no processes left"),
+        Report::Lost => tx.worker_lost(id, "gone"),
+        Report::StopAsked(reason) => drop(tx.terminate(id, reason, false, "daemon")),
+        Report::Stopped => tx.worker_ended(id, &stopped()),
+        Report::OutOfTime => tx.worker_ended(id, &exit(143, Category::HardCap)),
+        Report::Heard => {
+            let now = tx.now();
+            tx.worker_heard(id, now);
+        }
+        Report::Noted | Report::Costs(_) | Report::SaysDone | Report::SaysFailed(_) => {}
     }
 }

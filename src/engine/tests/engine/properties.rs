@@ -5,10 +5,11 @@ use std::sync::LazyLock;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use yard_engine::bead::{BeadEvent, BeadStatus, DepKind};
-use yard_engine::dispatch::{DispatchEvent, StopReason};
+use yard_engine::command::WorkerSays;
+use yard_engine::dispatch::{Category, DispatchEvent, StopReason};
 use yard_engine::event::KINDS;
 use yard_engine::rig::RigSwitch;
-use yard_engine::{Command, Event, Millis, Settings, State};
+use yard_engine::{AccountName, Command, Event, Millis, Settings, State};
 
 use crate::asks::graph;
 use crate::happenings::{Yard, happening, happens};
@@ -149,14 +150,45 @@ fn sample_log() -> Vec<yard_engine::Recorded> {
     let id = town.live("gt-a");
     town.runs("gt-a");
     town.act(|tx| tx.worker_step_done(&id, "work"));
-    town.act(|tx| tx.request_stop(&id, StopReason::GracefulShutdown, "daemon"));
+    town.act(|tx| tx.terminate(&id, StopReason::GracefulShutdown, false, "daemon"));
     town.exits_ok("gt-a");
     town.act(|tx| tx.worker_lost(&id, "late"));
     town.close("gt-b");
     town.advance(Millis(5));
     workspace_events(&mut town);
     convoy_events(&mut town);
+    tracker_events(&mut town);
     town.log
+}
+
+fn tracker_events(town: &mut Town) {
+    let main = AccountName::parse("main").expect("a name");
+    town.does(&Command::Clear { bead: None });
+    town.start();
+    let slots = town.state.live_count() as i64 + 1;
+    town.configure(|s| {
+        s.max_polecats = slots;
+        s.accounts.entry(main.clone()).or_default().cooldown = Some(Millis::minutes(5));
+    });
+    town.beads(&["gt-low", "gt-urgent"]);
+    town.sling_with("gt-low", |r| (r.priority, r.account) = (Some(10), Some(main)));
+    town.start();
+    let id = town.live("gt-low");
+    for says in [
+        WorkerSays::Checkpoint { note: "half".to_owned(), session: Some("s-1".to_owned()) },
+        WorkerSays::Cost { usd: "0.42".parse().expect("an amount"), total: false, tokens: Some(1200) },
+        WorkerSays::Progress { text: "reading".to_owned() },
+        WorkerSays::Fail { message: "rate limited".to_owned(), unavailable: true },
+    ] {
+        town.does(&Command::Worker { dispatch: id.to_string(), says });
+    }
+    town.act(|tx| tx.worker_metered(&id, "0.1".parse().expect("an amount"), 5, Some("s-2")));
+    town.sling_with("gt-urgent", |r| r.priority = Some(90));
+    town.advance(Millis::minutes(31));
+    town.pass();
+    let now = town.now;
+    town.act(|tx| tx.worker_heard(&id, now));
+    town.exits("gt-low", 1, Category::Crash);
 }
 
 fn workspace_events(town: &mut Town) {

@@ -222,7 +222,7 @@ fn a_kill_follows_a_cancel_and_needs_a_worker() {
 fn a_drained_worker_is_requeued_uncounted() {
     let mut town = one_running();
     let id = town.live("gt-a");
-    town.act(|tx| tx.request_stop(&id, StopReason::GracefulShutdown, "daemon"));
+    town.act(|tx| tx.terminate(&id, StopReason::GracefulShutdown, false, "daemon"));
     town.act(|tx| tx.worker_ended(&id, &stopped()));
     assert_eq!((town.context("gt-a").crashes, town.context("gt-a").not_before), (0, None));
     assert_eq!(town.pass().started, ["gt-a"]);
@@ -236,7 +236,7 @@ fn a_start_that_took_too_long_counts_as_failed() {
     town.sling(&["gt-a"]);
     town.pass();
     let id = town.live("gt-a");
-    town.act(|tx| tx.request_stop(&id, StopReason::SpawnTimeout, "daemon"));
+    town.act(|tx| tx.terminate(&id, StopReason::SpawnTimeout, false, "daemon"));
     town.never_ran("gt-a");
     assert_eq!(town.standing("gt-a"), Standing::CircuitBroken);
 }
@@ -248,7 +248,7 @@ fn a_start_that_ran_after_its_time_is_retried_like_a_crash() {
     town.sling(&["gt-a"]);
     town.pass();
     let id = town.live("gt-a");
-    town.act(|tx| tx.request_stop(&id, StopReason::SpawnTimeout, "daemon"));
+    town.act(|tx| tx.terminate(&id, StopReason::SpawnTimeout, false, "daemon"));
     town.act(|tx| tx.worker_ended(&id, &stopped()));
     assert_eq!(town.context("gt-a").crashes, 1);
 }

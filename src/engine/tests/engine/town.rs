@@ -443,6 +443,8 @@ pub(crate) fn exit(code: i32, category: Category) -> WorkerExit {
         step: Some("work".to_owned()),
         stopped: false,
         awaits_close: false,
+        active: None,
+        resumes: false,
         category,
         message: format!("exit {code}"),
     }

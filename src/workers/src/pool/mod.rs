@@ -226,6 +226,27 @@ impl LocalPool {
         Ok(())
     }
 
+    /// Asks a dispatch to give way between two steps, or takes that back. One that has ended, or whose shim is gone, is
+    /// left to its report.
+    pub fn request_yield(&mut self, dispatch: &DispatchId, wanted: bool) -> io::Result<()> {
+        let path = self.shared.claim(dispatch);
+        match claim::leave_word(&path, &Line::Yield { wanted, at: now() }) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other?,
+        }
+        let message = ToShim::Yield { dispatch: dispatch.clone(), wanted };
+        self.frame.clear();
+        wire::encode(&message, &mut self.frame)?;
+        let mut table = self.shared.table();
+        let told =
+            table.shim_of(dispatch).is_some_and(|shim| sys::transmit(&shim.socket, &self.frame).is_ok());
+        drop(table);
+        if !told {
+            attend::signal_shim(&path, Signal::SIGUSR1)?;
+        }
+        Ok(())
+    }
+
     /// The steps a dispatch has finished, from its claim: where a successor may resume. Empty once it is forgotten.
     pub fn finished_steps(&self, dispatch: &DispatchId) -> io::Result<Vec<String>> {
         let story = claim::peek(&self.shared.claim(dispatch))?;

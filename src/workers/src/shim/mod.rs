@@ -5,6 +5,7 @@
 //! waits for its next order; it has no children at that moment.
 
 mod link;
+mod meter;
 mod program;
 mod run;
 mod watch;
@@ -111,7 +112,7 @@ pub(crate) fn serve(connection: UnixStream, group: Option<PathBuf>) -> i32 {
                     }
                 }
                 // For a dispatch that is over: too late.
-                ToShim::Stop { .. } => {}
+                ToShim::Stop { .. } | ToShim::Yield { .. } => {}
             }
         }
         if !shim.idle() {

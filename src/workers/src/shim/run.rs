@@ -12,6 +12,7 @@ use std::time::Duration;
 use yard_engine::{DispatchId, Millis, Timestamp};
 
 use super::Shim;
+use super::meter::{Bill, Meter};
 use super::program::{Environment, Program};
 use crate::claim::{self, Held};
 use crate::log::Log;
@@ -22,6 +23,8 @@ use crate::wire::{self, FromShim, SpecSource};
 
 /// How long news of a start may wait for news of its end.
 const TOGETHER: u64 = 2;
+/// The exit code of a dispatch that gave way.
+const YIELDED: i32 = 75;
 /// How long an exit record is tried to be written on a full disk, in steps of a tenth of a second.
 const RECORD_TRIES: u32 = 300;
 
@@ -62,7 +65,8 @@ pub(super) fn perform(shim: &mut Shim, dispatch: DispatchId, path: &Path, source
         }
     };
     let log = Log::new(spec.log.clone(), spec.log_cap);
-    let hard_cap = spec.hard_cap.map(|cap| boot_millis().saturating_add(cap.0));
+    let began = boot_millis();
+    let hard_cap = spec.hard_cap.map(|cap| began.saturating_add(cap.0));
     let mut run = Run {
         shim,
         dispatch,
@@ -70,6 +74,9 @@ pub(super) fn perform(shim: &mut Shim, dispatch: DispatchId, path: &Path, source
         claim,
         log,
         started,
+        began,
+        meter: Meter::of_session(spec.session.clone()),
+        yield_wanted: false,
         grace: spec.kill_grace,
         hard_cap,
         flush_at: None,
@@ -120,6 +127,12 @@ pub(super) struct Run<'a> {
     pub(super) claim: Held,
     pub(super) log: Log,
     pub(super) started: Timestamp,
+    /// The same by a clock that nobody sets.
+    began: u64,
+    /// What the output tells about cost and session.
+    pub(super) meter: Meter,
+    /// It should give way between two steps.
+    pub(super) yield_wanted: bool,
     pub(super) grace: Millis,
     pub(super) hard_cap: Option<u64>,
     /// When waiting lines and frames must go out.
@@ -148,6 +161,7 @@ impl Run<'_> {
         let mut end = End::Ran(None, Outcome { code: Some(0), signal: None });
         for (index, step) in spec.steps.iter().enumerate().skip(spec.first_step) {
             let first = index == spec.first_step;
+            let step_id = step.id.clone();
             let pid = match self.start(step, spec, &environment) {
                 Ok(pid) => pid,
                 Err((Stage::Fork, why)) if first => return End::NoProcess(why),
@@ -171,6 +185,12 @@ impl Run<'_> {
                 self.note_line(&Line::Step { id: step.id.clone(), at });
                 let (dispatch, step) = (self.dispatch.clone(), step.id.clone());
                 self.note_frame(&FromShim::StepDone { dispatch, step, at });
+                self.shim.link.fill();
+                self.hear();
+                if self.yield_wanted && self.cause.is_none() {
+                    self.cause = Some(ExitCause::Yielded);
+                    return End::Ran(Some(step_id), Outcome { code: Some(YIELDED), signal: None });
+                }
             }
         }
         end
@@ -182,7 +202,12 @@ impl Run<'_> {
         spec: &RunSpec,
         environment: &Environment,
     ) -> Result<u32, (Stage, String)> {
-        let program = Program::new(step, environment).map_err(|why| (Stage::Setup, why))?;
+        let mut step = step.clone();
+        if let (Some(agent), Some(session)) = (&step.agent, self.meter.session()) {
+            step.argv.extend(agent.resuming(session));
+        }
+        self.meter.begin(step.agent.clone());
+        let program = Program::new(&step, environment).map_err(|why| (Stage::Setup, why))?;
         let stdin = program.stdin.as_ref().unwrap_or(&self.shim.null);
         let launch = Launch {
             candidates: &program.candidates,
@@ -209,6 +234,14 @@ impl Run<'_> {
         let _ = wire::encode(frame, &mut self.shim.frames);
     }
 
+    /// Tells what the output told.
+    pub(super) fn note_meter(&mut self) {
+        let (Bill { usd, tokens }, session) = (self.meter.bill(), self.meter.session());
+        let (dispatch, session) = (self.dispatch.clone(), session.map(ToOwned::to_owned));
+        self.note_frame(&FromShim::Metered { dispatch, usd, tokens, session });
+        self.flush_at.get_or_insert(boot_millis() + TOGETHER);
+    }
+
     pub(super) fn flush(&mut self) {
         self.flush_at = None;
         self.flushed = true;
@@ -227,19 +260,16 @@ impl Run<'_> {
                 let cause = self.cause.unwrap_or(ExitCause::Exit);
                 let Outcome { code, signal } = outcome;
                 let note = self.note.take();
-                let exit =
-                    ExitRecord { code, signal, step, cause, started_at: self.started, ended_at: at, note };
+                let exit = ExitRecord { code, signal, step, cause, note, ..self.record(at) };
                 (Line::Exit(exit.clone()), FromShim::Ended { dispatch, exit })
             }
             End::ExecFailed(step, why) => {
                 let exit = ExitRecord {
                     code: Some(127),
-                    signal: None,
                     step: Some(step),
                     cause: ExitCause::ExecFailed,
-                    started_at: self.started,
-                    ended_at: at,
                     note: Some(why),
+                    ..self.record(at)
                 };
                 (Line::Exit(exit.clone()), FromShim::Ended { dispatch, exit })
             }
@@ -268,6 +298,24 @@ impl Run<'_> {
             }
         }
         if shim.link.socket().is_some() { Verdict::Done } else { Verdict::NotReusable }
+    }
+
+    /// What every exit record says, whatever the end was.
+    fn record(&self, ended_at: Timestamp) -> ExitRecord {
+        let Bill { usd, tokens } = self.meter.bill();
+        ExitRecord {
+            code: None,
+            signal: None,
+            step: None,
+            cause: ExitCause::Exit,
+            started_at: self.started,
+            ended_at,
+            active: Some(Millis(boot_millis().saturating_sub(self.began))),
+            usd,
+            tokens,
+            session: self.meter.session().map(ToOwned::to_owned),
+            note: None,
+        }
     }
 
     /// An exit that is not recorded would count as a crash, so a full disk is waited for, within reason.

@@ -55,7 +55,7 @@ impl Run<'_> {
                     ended = ended.or(self.reap(program));
                 }
                 if arrived.look {
-                    self.look_for_stop();
+                    self.look_for_requests();
                 }
                 if arrived.stop {
                     self.begin_end(ExitCause::Stopped, self.grace, "the shim was asked to end");
@@ -135,25 +135,30 @@ impl Run<'_> {
         self.kill_at = Some(self.kill_at.map_or(at, |old| old.min(at)));
     }
 
-    fn look_for_stop(&mut self) {
-        if let Ok(story) = self.claim.story()
-            && let Some((grace, reason)) = story.stop
-        {
-            self.claim.heal();
+    /// Looks into the claim for requests of a daemon that has no line to us.
+    fn look_for_requests(&mut self) {
+        let Ok(story) = self.claim.story() else { return };
+        self.claim.heal();
+        self.yield_wanted = story.yield_wanted;
+        if let Some((grace, reason)) = story.stop {
             self.begin_end(ExitCause::Stopped, grace, &reason);
         }
     }
 
     /// Obeys what the pool says, if it is about this dispatch.
-    fn hear(&mut self) {
+    pub(super) fn hear(&mut self) {
         while let Some(message) = self.shim.link.next() {
             match message {
                 wire::ToShim::Stop { dispatch, grace, reason } if dispatch == self.dispatch => {
                     self.claim.heal();
                     self.begin_end(ExitCause::Stopped, grace, &reason);
                 }
-                // A stop for a former dispatch comes too late; a pool sends no order to a busy shim.
-                wire::ToShim::Stop { .. } | wire::ToShim::Start { .. } => {}
+                wire::ToShim::Yield { dispatch, wanted } if dispatch == self.dispatch => {
+                    self.claim.heal();
+                    self.yield_wanted = wanted;
+                }
+                // What is for a former dispatch comes too late; a pool sends no order to a busy shim.
+                wire::ToShim::Stop { .. } | wire::ToShim::Yield { .. } | wire::ToShim::Start { .. } => {}
             }
         }
     }
@@ -165,6 +170,9 @@ impl Run<'_> {
                 Ok(n) if n > 0 => {
                     // A worker is not stopped by a full disk; its output is dropped meanwhile.
                     let _ = self.log.write(&self.shim.buffer[..n]);
+                    if self.meter.read(&self.shim.buffer[..n]) {
+                        self.note_meter();
+                    }
                     if n < self.shim.buffer.len() {
                         return;
                     }

@@ -125,6 +125,7 @@ impl Yard {
             argv: vec!["sh".into(), "-c".into(), (*script).into()],
             stdin: None,
             timeout: None,
+            agent: None,
         };
         RunSpec {
             steps: scripts.iter().enumerate().map(step).collect(),
@@ -138,6 +139,7 @@ impl Yard {
             kill_grace: Millis(300),
             hard_cap: None,
             first_step: 0,
+            session: None,
         }
     }
 

@@ -1,0 +1,261 @@
+//! Dispatches: attempts to run a bead, each with an id of its own that serves as a fencing token. A dispatch has
+//! exactly one outcome; a report that carries an ended id changes nothing.
+
+mod event;
+mod slots;
+
+pub use event::DispatchEvent;
+use serde::{Deserialize, Serialize};
+
+use crate::bead::Verdict;
+pub use crate::money::Usd;
+use crate::queue::Lane;
+use crate::state::State;
+pub use crate::stop::{Recovery, STOP_REASONS, StopReason};
+use crate::{AccountName, BeadId, ContextId, DispatchId, RigName, Timestamp};
+
+/// One attempt to run a bead.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dispatch {
+    /// `<bead>@<attempt>`.
+    pub id: DispatchId,
+    /// The context that asked for it.
+    pub context: ContextId,
+    /// Where it runs.
+    pub rig: RigName,
+    /// The account it uses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<AccountName>,
+    /// Whose queue it came from.
+    pub lane: Lane,
+    /// Which executor runs it.
+    pub executor: String,
+    /// Position of its start in the log; lanes are served by it.
+    pub order: u64,
+    /// When it was decided.
+    pub started_at: Timestamp,
+    /// When its first program ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running_at: Option<Timestamp>,
+    /// The process, for people to look at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// The last finished step, be it one of an earlier attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// What the worker noted last, for whoever goes on after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<String>,
+    /// The agent's session, by which its tool can go on where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// What the worker says it is doing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<String>,
+    /// What it has cost so far.
+    #[serde(default, skip_serializing_if = "Usd::is_zero")]
+    pub cost: Usd,
+    /// Tokens it has used so far, as far as it is known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tokens: u64,
+    /// So much of the cost was read off its output.
+    #[serde(default, skip_serializing_if = "Usd::is_zero")]
+    pub metered: Usd,
+    /// So many of the tokens were read off its output.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub metered_tokens: u64,
+    /// What the worker declared about its work, which counts more than its exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<Said>,
+    /// When it last gave a sign of life other than its start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard_at: Option<Timestamp>,
+    /// It has given none for too long, and a person was told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stuck: bool,
+    /// It finished a step or noted something: an attempt that is ended now was not in vain.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub got_on: bool,
+    /// Since when it is asked to give way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub yield_asked: Option<Timestamp>,
+    /// Why it was asked to stop; the first reason wins, except that a person's word beats ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<StopReason>,
+    /// Its one end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Ended>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+impl Dispatch {
+    /// Whether it holds a slot.
+    pub fn is_live(&self) -> bool {
+        self.ended.is_none()
+    }
+
+    /// Whether its worker should come to an end as soon as it can.
+    pub fn should_yield(&self) -> bool {
+        self.yield_asked.is_some() || self.stop.is_some()
+    }
+}
+
+/// What a worker declares about its own work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "kebab-case")]
+pub enum Said {
+    /// It is done, whatever the exit code.
+    Done {
+        /// Why the bead closes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// It failed, whatever the exit code.
+    Failed {
+        /// In words.
+        message: String,
+        /// What class of failure it is.
+        category: Category,
+    },
+}
+
+/// How a worker ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Exit 0 of the last step.
+    Succeeded,
+    /// Another exit, a signal, a timeout.
+    Failed {
+        /// Exit code, if it exited.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<i32>,
+        /// Signal, if it was killed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signal: Option<i32>,
+        /// The step that failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<String>,
+        /// What class of failure it is.
+        category: Category,
+        /// In words.
+        message: String,
+    },
+    /// Its first program could not be run.
+    StartFailed {
+        /// What went wrong.
+        error: String,
+    },
+    /// Ended because we asked.
+    Stopped {
+        /// Why we asked.
+        reason: StopReason,
+    },
+    /// The shim died and took its worker along.
+    Lost {
+        /// What was found.
+        why: String,
+    },
+    /// Nothing ever ran, and never will under this id.
+    NeverRan {
+        /// What was found.
+        why: String,
+    },
+}
+
+/// The class of a failure, which decides how it is tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Category {
+    /// The worker failed.
+    Crash,
+    /// A service was not there; not the worker's fault.
+    Unavailable,
+    /// The worker gave way of its own accord (exit 75).
+    Yielded,
+    /// The active-time budget is used up.
+    HardCap,
+}
+
+/// What follows an end, decided when it happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Next {
+    /// The context it came from is still open and stands in the queue again.
+    BackInQueue,
+    /// A successor context follows.
+    Requeued,
+    /// The bead closes, or is closed already.
+    Finished,
+    /// The bead is left with a verdict.
+    Settled(Verdict),
+    /// The worker is done; the bead's own tracker is to close it.
+    AwaitingClose {
+        /// Without a close by then, the worker counts as crashed.
+        until: Timestamp,
+    },
+}
+
+/// The one end of a dispatch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// When.
+    pub at: Timestamp,
+    /// How.
+    pub outcome: Outcome,
+    /// What follows.
+    pub next: Next,
+}
+
+impl State {
+    /// A dispatch by id.
+    pub fn dispatch(&self, id: &DispatchId) -> Option<&Dispatch> {
+        self.dispatches.get(id)
+    }
+
+    /// The dispatches that hold a slot, by id.
+    pub fn live_dispatches(&self) -> impl Iterator<Item = &Dispatch> {
+        self.live.iter().filter_map(|id| self.dispatches.get(id))
+    }
+
+    /// How many dispatches hold a slot.
+    pub fn live_count(&self) -> usize {
+        self.live.len()
+    }
+
+    /// What the last dispatch of a bead left behind, in words.
+    pub(crate) fn last_words_about(&self, bead: &BeadId) -> Option<String> {
+        let ended = self.dispatches_of(bead).filter_map(|dispatch| dispatch.ended.as_ref()).next_back()?;
+        Some(match &ended.outcome {
+            Outcome::Succeeded => "its worker finished, but nobody closed it".to_owned(),
+            Outcome::Failed { message, .. } => message.clone(),
+            Outcome::StartFailed { error } => error.clone(),
+            Outcome::Stopped { reason } => reason.words().to_owned(),
+            Outcome::Lost { why } | Outcome::NeverRan { why } => why.clone(),
+        })
+    }
+
+    /// Why we ended the last dispatch of a bead, if we did.
+    pub(crate) fn last_stop_of(&self, bead: &BeadId) -> Option<StopReason> {
+        let ended = self.dispatches_of(bead).filter_map(|dispatch| dispatch.ended.as_ref()).next_back()?;
+        match ended.outcome {
+            Outcome::Stopped { reason } => Some(reason),
+            Outcome::Succeeded
+            | Outcome::Failed { .. }
+            | Outcome::StartFailed { .. }
+            | Outcome::Lost { .. }
+            | Outcome::NeverRan { .. } => None,
+        }
+    }
+
+    /// All dispatches of one bead, first attempt first.
+    pub fn dispatches_of(&self, bead: &BeadId) -> impl DoubleEndedIterator<Item = &Dispatch> {
+        let from = DispatchId::new(bead.clone(), 0);
+        let to = DispatchId::new(bead.clone(), u32::MAX);
+        self.dispatches.range(from..=to).map(|(_, d)| d)
+    }
+}
