@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use clap::Parser;
-use yard_tests::sim::{Failure, Mutant, Play, Scenario, Told};
+use yard_tests::sim::{Failure, Mutant, Play, Scenario, Told, stream};
 
 /// Plays seeded histories of the real engine in a simulated world and checks every promise.
 #[derive(Parser)]
@@ -15,9 +15,13 @@ struct Args {
     /// How many histories; one if only a seed is given.
     #[arg(long, visible_alias = "runs")]
     histories: Option<u64>,
-    /// Plays races by name (dual-feed, recovered-bead, duplicate-contexts) instead of whatever may happen.
+    /// Plays races by name (dual-feed, recovered-bead, duplicate-contexts, cancel-against-end, preempt-against-end,
+    /// retry-against-cancel) instead of whatever may happen.
     #[arg(long, value_delimiter = ',')]
     scenario: Vec<Scenario>,
+    /// Plays streams of urgent work over work that is not urgent, which must get on all the same.
+    #[arg(long, conflicts_with_all = ["scenario", "mutant", "tell"])]
+    stream: bool,
     /// The seed of the first history; the others follow it.
     #[arg(long)]
     seed: Option<u64>,
@@ -53,10 +57,44 @@ fn main() -> ExitCode {
         usual(panic);
         say(&format!("a history panicked; {}", how_to_tell(PLAYED.get())));
     }));
+    if args.stream {
+        return play_streams(&args);
+    }
     let scenarios = args.scenario.iter().copied().map(Some);
     let scenarios = if args.scenario.is_empty() { vec![None] } else { scenarios.collect() };
     let kept = scenarios.into_iter().filter(|scenario| play_all(&args, *scenario)).count();
     if kept == args.scenario.len().max(1) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Plays streams of urgent work one after the other, and says in a line how they went.
+fn play_streams(args: &Args) -> ExitCode {
+    let first = args.seed.unwrap_or(0);
+    let runs = args.histories.unwrap_or(if args.seed.is_some() { 1 } else { 100 });
+    let began = Instant::now();
+    let (mut urgent, mut preemptions, mut slowest) = (0, 0, 0);
+    for seed in first..first + runs {
+        match stream(seed) {
+            Ok(told) => {
+                urgent += told.urgent;
+                preemptions += told.preemptions;
+                slowest = slowest.max(told.slowest);
+            }
+            Err(broken) => {
+                say(&format!(
+                    "seed {seed}: {}; tell it again with: simulate --stream --seed {seed}",
+                    broken.0
+                ));
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    say(&format!(
+        "streams of urgent work, seeds {first} to {}, {:.1} s: {urgent} urgent beads, {preemptions} preemptions, nobody \
+         starved; the slowest took {slowest} times as long as it needed",
+        first + runs - 1,
+        began.elapsed().as_secs_f64()
+    ));
+    ExitCode::SUCCESS
 }
 
 /// Plays all histories of one kind, and says in a line how it went; whether every promise was kept.

@@ -6,10 +6,12 @@ use std::collections::BTreeSet;
 use yard_engine::bead::BeadEvent;
 use yard_engine::dispatch::{Dispatch, DispatchEvent, StopReason};
 use yard_engine::plan::Scope;
+use yard_engine::preempt::{Method, PreemptionEvent};
+use yard_engine::settings::CostSettings;
 use yard_engine::town::TownEvent;
 use yard_engine::{
-    AlertId, Answer, Asker, Command, ContextId, DispatchId, Event, Kitchen, Recorded, Refusal, SourceReading,
-    State, Tx,
+    AlertId, Answer, Asker, Command, ContextId, DispatchId, Event, Kitchen, Millis, Recorded, Refusal,
+    SourceReading, State, Tx,
 };
 
 use super::history::World;
@@ -50,6 +52,7 @@ pub(super) enum Commit {
 pub(super) enum Effect {
     Spawn(DispatchId),
     Stop(DispatchId),
+    Yield(DispatchId, bool),
 }
 
 impl World {
@@ -109,6 +112,10 @@ impl World {
                     self.tell(|| format!("stop of {id} is written"));
                     self.workers.request_stop(id);
                     self.may_crash("after a stop request")?;
+                }
+                Effect::Yield(id, wanted) => {
+                    self.tell(|| format!("{id} should give way: {wanted}"));
+                    self.workers.request_yield(id, *wanted);
                 }
             }
         }
@@ -214,6 +221,12 @@ impl World {
         let mut settings = self.wanted.clone();
         if self.mutant == Some(Mutant::CapIgnored) {
             settings.max_polecats *= 2;
+        }
+        if self.mutant == Some(Mutant::BudgetIgnored) {
+            settings.cost = CostSettings::default();
+        }
+        if self.mutant == Some(Mutant::YoungPushedOut) {
+            settings.preemption.min_run = Millis(0);
         }
         self.tell(|| format!("config: {settings:?}"));
         self.turn(|tx| tx.settings_read(&settings)).map(|_| ())
@@ -378,6 +391,12 @@ fn effects_of(events: &[Recorded]) -> Vec<Effect> {
     let effect = |recorded: &Recorded| match &recorded.event {
         Event::Dispatch(DispatchEvent::Started { dispatch }) => Some(Effect::Spawn(dispatch.id.clone())),
         Event::Dispatch(DispatchEvent::StopRequested { id, .. }) => Some(Effect::Stop(id.clone())),
+        Event::Preemption(PreemptionEvent::Requested { cycle, .. }) => {
+            Some(Effect::Yield(cycle.victim.clone(), true))
+        }
+        Event::Preemption(PreemptionEvent::Ended { victim, method: Method::Withdrawn, .. }) => {
+            Some(Effect::Yield(victim.clone(), false))
+        }
         _ => None,
     };
     events.iter().filter_map(effect).collect()

@@ -343,7 +343,8 @@ impl World {
             }
             let spawn_due =
                 self.state.next_spawn_at().filter(|t| *t > self.now && self.state.ready_count() > 0);
-            let due = [self.state.next_due(), spawn_due].into_iter().flatten().min();
+            let due = [self.state.next_due(), spawn_due, self.state.next_preemption()];
+            let due = due.into_iter().flatten().min();
             match due {
                 Some(due) if !moved => self.now = self.now.max(due),
                 None if !moved && live.is_empty() => {

@@ -19,6 +19,7 @@ mod mutant;
 mod operator;
 mod oracle;
 mod scenario;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod tracker;
@@ -27,6 +28,7 @@ mod workers;
 pub use history::{Failure, Play, Told};
 pub use mutant::Mutant;
 pub use scenario::Scenario;
+pub use stream::{Streamed, stream};
 
 /// A promise that did not hold, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]

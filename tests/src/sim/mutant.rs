@@ -41,11 +41,15 @@ pub enum Mutant {
     ClosesSeenAgain,
     /// What a reading with trouble does not show is taken for gone.
     DoubtBelieved,
+    /// Used-up budgets keep nothing from starting.
+    BudgetIgnored,
+    /// Workers are pushed out before they have run for their minimum time.
+    YoungPushedOut,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::NoFence,
         Self::StartBeforeCommit,
         Self::AcknowledgeBeforeCommit,
@@ -63,6 +67,8 @@ impl Mutant {
         Self::RecoversTheLiving,
         Self::ClosesSeenAgain,
         Self::DoubtBelieved,
+        Self::BudgetIgnored,
+        Self::YoungPushedOut,
     ];
 
     /// Its name on the command line.
@@ -85,6 +91,8 @@ impl Mutant {
             Self::RecoversTheLiving => "recovers-the-living",
             Self::ClosesSeenAgain => "closes-seen-again",
             Self::DoubtBelieved => "doubt-believed",
+            Self::BudgetIgnored => "budget-ignored",
+            Self::YoungPushedOut => "young-pushed-out",
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The simulated operator: a small town, and people who do all they may with it.
 
 use yard_engine::bead::{BeadChange, BeadStatus, DepKind, Dependency};
-use yard_engine::command::{AddItem, NewBead, NewConvoy, SlingRequest};
+use yard_engine::command::{AddItem, NewBead, NewConvoy, SlingRequest, WorkerSays};
+use yard_engine::money::Usd;
 use yard_engine::rig::{Rig, RigSwitch};
-use yard_engine::settings::{AccountSettings, Fairness, RetryPolicy};
+use yard_engine::settings::{AccountSettings, CostSettings, Fairness, PreemptionSettings, RetryPolicy};
 use yard_engine::{AccountName, Answer, BeadId, Command, Millis, RigName, Standing};
 
 use super::Broken;
@@ -25,6 +26,10 @@ fn rig_name(text: &str) -> RigName {
 
 fn bead_id(text: &str) -> BeadId {
     BeadId::parse(text).expect("a valid id")
+}
+
+fn dollars(n: u64) -> Usd {
+    Usd::from_dollars(n as f64).expect("an amount")
 }
 
 impl World {
@@ -145,8 +150,43 @@ impl World {
         self.wanted.stale_after = Millis(self.dice.between(1_000, 20_000));
         self.wanted.close_grace = Millis(self.dice.between(500, 5_000));
         let main = AccountName::parse("main").expect("a valid name");
-        self.wanted.accounts.insert(main, AccountSettings { max_polecats: Some(1), cooldown: None });
+        let cooldown = self.dice.one_in(3).then_some(Millis(2_000));
+        self.wanted.accounts.insert(main, AccountSettings { max_polecats: Some(1), cooldown });
+        self.limit();
         self.configure()
+    }
+
+    /// Limits that are small enough to be reached.
+    fn limit(&mut self) {
+        let min_run = Millis([0, 500, 3_000][self.dice.below(3)]);
+        self.wanted.preemption = PreemptionSettings { threshold: 20, timeout: Millis(1_000), min_run };
+        self.wanted.hard_cap = if self.dice.one_in(4) { Millis(10_000) } else { Millis::minutes(480) };
+        self.wanted.stuck_after = Millis(self.dice.between(1_000, 60_000));
+        let mut budget = |most: u64| {
+            let limited = self.dice.one_in(5);
+            limited.then(|| dollars(self.dice.between(1, most)))
+        };
+        self.wanted.cost = CostSettings {
+            per_bead: budget(4),
+            per_convoy: budget(6),
+            daily: budget(9),
+            monthly: budget(12),
+        };
+    }
+
+    /// A worker, be it of a dispatch that is long over, says something.
+    fn worker_speaks(&mut self) -> Result<(), Halt> {
+        let bead = self.some_bead();
+        let dispatches: Vec<String> = self.state.dispatches_of(&bead).map(|d| d.id.to_string()).collect();
+        let Some(dispatch) = self.dice.pick(&dispatches).cloned() else { return self.idle() };
+        let says = match self.dice.below(6) {
+            0 => WorkerSays::Checkpoint { note: "half".to_owned(), session: None },
+            1..4 => WorkerSays::Cost { usd: dollars(self.dice.between(0, 3)), total: false, tokens: None },
+            4 if self.dice.one_in(2) => WorkerSays::Done { reason: None },
+            4 => WorkerSays::Fail { message: "no".to_owned(), unavailable: self.dice.one_in(2) },
+            _ => WorkerSays::Progress { text: "at it".to_owned() },
+        };
+        self.ask(&Command::Worker { dispatch, says }).map(|_| ())
     }
 
     pub(super) fn some_bead(&mut self) -> BeadId {
@@ -161,7 +201,7 @@ impl World {
         let rig = self.dice.one_in(6).then(|| rig_name("mule"));
         let mut request = SlingRequest { ids, rig, ..SlingRequest::default() };
         match self.dice.below(8) {
-            0 => request.priority = Some(self.dice.between(1, 100) as u8),
+            0 | 7 => request.priority = Some(self.dice.between(1, 100) as u8),
             1 => request.not_before = Some(soon),
             2 => request.deadline = Some(soon),
             3 => request.account = AccountName::parse("main").ok(),
@@ -176,7 +216,7 @@ impl World {
     /// Somebody asks for something.
     pub(super) fn operator_acts(&mut self) -> Result<(), Halt> {
         let id = self.some_bead().to_string();
-        let command = match self.dice.below(34) {
+        let command = match self.dice.below(40) {
             0..6 => return self.sling(),
             6 => Command::Run { batch: Some(self.dice.below(3) as u32), dry_run: self.dice.one_in(4) },
             7 => {
@@ -213,6 +253,11 @@ impl World {
             }
             26..31 => return self.convoy_work(),
             31 | 32 => Command::Recover { dry_run: self.dice.one_in(4) },
+            33..36 => return self.worker_speaks(),
+            36..39 => {
+                let candidate = self.dice.one_in(2).then(|| self.some_bead().to_string());
+                Command::Preempt { id, candidate }
+            }
             _ => {
                 let switch = [RigSwitch::Park, RigSwitch::Unpark, RigSwitch::Dock, RigSwitch::Undock];
                 let name = rig_name(if self.dice.one_in(2) { "ox" } else { "mule" });
@@ -275,6 +320,7 @@ impl World {
         }
         self.put_tracker_in_order();
         self.wanted.batch_size = 0;
+        (self.wanted.cost, self.wanted.hard_cap) = (CostSettings::default(), Millis::minutes(480));
         self.configure()?;
         self.ask(&Command::Resume).map(|_| ())
     }

@@ -4,15 +4,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use yard_engine::alert::AlertEvent;
-use yard_engine::bead::{BeadEvent, BeadStatus, DepKind};
+use yard_engine::bead::{BeadEvent, BeadStatus, DepKind, Verdict};
 use yard_engine::context::ContextEvent;
-use yard_engine::dispatch::{Dispatch, DispatchEvent, Outcome};
+use yard_engine::dispatch::{Dispatch, DispatchEvent, Next, Outcome, Recovery, Said, StopReason};
+use yard_engine::money::Usd;
+use yard_engine::preempt::{Cycle, PreemptionEvent};
 use yard_engine::town::TownEvent;
-use yard_engine::{AlertId, BeadId, ContextId, DispatchId, Event, Recorded, Seq, Settings, State, Timestamp};
+use yard_engine::{
+    AlertId, BeadId, ContextId, DispatchId, Event, Millis, Recorded, Seq, Settings, State, Timestamp,
+};
 
 use super::Broken;
 use super::tracker::Tracker;
 use super::workers::{Record, Workers};
+
+/// The day a moment lies in.
+fn day(at: Timestamp) -> i64 {
+    at.as_millis().div_euclid(86_400_000)
+}
 
 #[derive(Default)]
 pub(super) struct Oracle {
@@ -25,6 +34,10 @@ pub(super) struct Oracle {
     closings: BTreeMap<ContextId, u32>,
     begun: BTreeMap<BeadId, u32>,
     died: BTreeMap<BeadId, u32>,
+    /// What was spent, by day.
+    spent: BTreeMap<i64, Usd>,
+    /// Who was ever asked to give way.
+    asked: BTreeSet<DispatchId>,
     /// The alerts that the alert command was told.
     told: BTreeSet<AlertId>,
 }
@@ -54,8 +67,16 @@ impl Oracle {
                     *self.closings.entry(dispatch.context.clone()).or_default() += 1;
                 }
             }
-            Event::Dispatch(DispatchEvent::Ended { id, outcome, .. }) => {
+            Event::Dispatch(DispatchEvent::Ended { id, outcome, next }) => {
                 self.check_end(id, outcome, workers)?;
+                self.check_routing(id, outcome, *next)?;
+            }
+            Event::Dispatch(DispatchEvent::Cost { usd, .. }) => {
+                *self.spent.entry(day(recorded.at)).or_default() += *usd;
+            }
+            Event::Preemption(PreemptionEvent::Requested { cycle, .. }) => {
+                self.check_preemption(cycle, recorded.at)?;
+                self.asked.insert(cycle.victim.clone());
             }
             Event::Bead(BeadEvent::Closed { id, .. }) => {
                 let open = self.durable.bead(id).is_some_and(|e| !e.bead.is_closed());
@@ -121,7 +142,68 @@ impl Oracle {
             Some(rig) if !rig.parked && !rig.docked => {}
             _ => return no("in a rig that takes no work"),
         }
+        let resting = |account| state.cooling_accounts().any(|(other, until)| other == account && until > at);
+        if dispatch.account.as_ref().is_some_and(resting) {
+            return no("although its account rests");
+        }
+        let used_up = |limit: Option<Usd>, spent: Usd| limit.is_some_and(|limit| spent >= limit);
+        let cost = &self.configured.cost;
+        if used_up(cost.per_bead, context.cost)
+            || used_up(cost.daily, self.spent.get(&day(at)).copied().unwrap_or_default())
+            || state.convoys_tracking(id.bead()).any(|convoy| used_up(cost.per_convoy, convoy.cost))
+        {
+            return no("although a budget is used up");
+        }
         self.check_room(dispatch)
+    }
+
+    /// Somebody is asked to give way only to what is ready, much more urgent and without room, and only when he has run
+    /// long enough; a person may overrule urgency and age.
+    fn check_preemption(&self, cycle: &Cycle, at: Timestamp) -> Result<(), Broken> {
+        let Cycle { victim, context, round, by_hand, .. } = cycle;
+        let no = |why: &str| Err(Broken(format!("{victim} was asked to give way {why}")));
+        let Some(dispatch) = self.durable.dispatch(victim).filter(|d| d.is_live() && d.stop.is_none()) else {
+            return no("although it has ended or is ending");
+        };
+        let Some(candidate) = self.durable.context(context).filter(|c| c.is_open()) else {
+            return no("to nothing");
+        };
+        let room = Dispatch {
+            rig: candidate.fields.target_rig.clone(),
+            account: candidate.fields.account.clone(),
+            ..dispatch.clone()
+        };
+        if self.check_room(&room).is_ok() {
+            return no("although there was room");
+        }
+        if *by_hand || *round > 1 {
+            return Ok(());
+        }
+        let own = self.durable.context(&dispatch.context);
+        let (priority, in_vain) = own.map_or((0, 0), |c| (u32::from(c.priority), c.pushed_out));
+        let settings = &self.configured.preemption;
+        if u32::from(candidate.priority) < priority + settings.threshold {
+            return no("to work that is hardly more urgent");
+        }
+        let least = settings.min_run.0 << in_vain.min(20);
+        let young = dispatch.running_at.is_none_or(|since| at.since(since) < Millis(least).duration());
+        if young { no("too early") } else { Ok(()) }
+    }
+
+    /// What follows an end is what the routing table says, unless the bead is closed, or its time used up.
+    fn check_routing(&self, id: &DispatchId, outcome: &Outcome, next: Next) -> Result<(), Broken> {
+        let Outcome::Stopped { reason } = outcome else { return Ok(()) };
+        let failed = Next::Settled(Verdict::Failed);
+        let fits = match reason.recovery() {
+            _ if next == Next::Finished => self.durable.bead(id.bead()).is_none_or(|e| e.bead.is_closed()),
+            Recovery::Queued | Recovery::Blocked => {
+                matches!(next, Next::Requeued | Next::BackInQueue) || next == failed
+            }
+            Recovery::Failed => next == failed,
+            Recovery::Cancelled => next == Next::Settled(Verdict::Cancelled),
+            Recovery::Retried(_) => true,
+        };
+        Broken::unless(fits, || format!("{id} ended for {}, and then {next:?}", reason.as_str()))
     }
 
     /// Whether a bead, or an open ancestor of it, has a blocker that is not closed.
@@ -168,13 +250,21 @@ impl Oracle {
             return Err(Broken(format!("{id} ended, but its claim could still be made")));
         };
         Broken::unless(!claim.held, || format!("{id} ended while its payload lives"))?;
-        let stopped = matches!(outcome, Outcome::Stopped { .. }) && dispatch.stop.is_some();
+        let stopped = match outcome {
+            Outcome::Stopped { reason: StopReason::CooperativePreemption } => self.asked.contains(id),
+            Outcome::Stopped { reason } => dispatch.stop == Some(*reason),
+            _ => false,
+        };
+        let says_done = matches!(dispatch.said, Some(Said::Done { .. }));
+        let says_failed = matches!(dispatch.said, Some(Said::Failed { .. }));
         let true_to_record = match (&claim.record, outcome) {
-            (Record::Exited(exit), Outcome::Succeeded) => exit.code == Some(0) && !exit.stopped,
+            (Record::Exited(exit), Outcome::Succeeded) => {
+                (exit.code == Some(0) && !exit.stopped && !says_failed) || says_done
+            }
             (Record::Exited(exit), Outcome::Failed { code, signal, .. }) => {
                 (exit.code, exit.signal) == (*code, *signal)
             }
-            (Record::Exited(exit), _) => stopped && exit.code != Some(0),
+            (Record::Exited(exit), _) => stopped && (exit.code != Some(0) || says_failed),
             (Record::StartFailed, Outcome::StartFailed { .. })
             | (Record::Claimed, Outcome::Lost { .. })
             | (Record::Revoked, Outcome::NeverRan { .. } | Outcome::StartFailed { .. }) => true,

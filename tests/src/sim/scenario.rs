@@ -1,6 +1,8 @@
-//! The three races of seed 2 §8, each with everything that raced there at once: close events, the safety scan,
-//! `scheduler recover`, `scheduler run`, slings (also by force), retries, dying workers and restarts, in an order that
-//! the seed throws. Besides all other promises, no bead may ever have two live dispatches or two open contexts.
+//! Races by name, each with everything that races there at once, in an order that the seed throws. The three of seed 2
+//! §8: close events, the safety scan, `scheduler recover`, `scheduler run`, slings (also by force), retries, dying workers
+//! and restarts; no bead may ever have two live dispatches or two open contexts. The three of seed 3: a worker's own end
+//! against a cancel or a preemption, and a retry against a cancel; each dispatch has exactly one end, true to its claim and
+//! followed by what the routing table says.
 
 use yard_engine::bead::{BeadChange, BeadStatus, DepKind, Dependency};
 use yard_engine::command::{NewBead, SlingRequest};
@@ -19,11 +21,24 @@ pub enum Scenario {
     RecoveredBead,
     /// A bead waits in the queue while every path looks for beads without a context.
     DuplicateContexts,
+    /// A worker comes to its end while somebody calls it off.
+    CancelAgainstEnd,
+    /// A worker comes to its end while it is asked to give way, or ended for more urgent work.
+    PreemptAgainstEnd,
+    /// A bead is called off and asked for again, again and again.
+    RetryAgainstCancel,
 }
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::DualFeed, Self::RecoveredBead, Self::DuplicateContexts];
+    pub const ALL: [Self; 6] = [
+        Self::DualFeed,
+        Self::RecoveredBead,
+        Self::DuplicateContexts,
+        Self::CancelAgainstEnd,
+        Self::PreemptAgainstEnd,
+        Self::RetryAgainstCancel,
+    ];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -31,6 +46,9 @@ impl Scenario {
             Self::DualFeed => "dual-feed",
             Self::RecoveredBead => "recovered-bead",
             Self::DuplicateContexts => "duplicate-contexts",
+            Self::CancelAgainstEnd => "cancel-against-end",
+            Self::PreemptAgainstEnd => "preempt-against-end",
+            Self::RetryAgainstCancel => "retry-against-cancel",
         }
     }
 
@@ -39,7 +57,8 @@ impl Scenario {
         match self {
             Self::DualFeed => [-1, 2, 3][world.dice.below(3)],
             Self::RecoveredBead => [-1, 1, 4][world.dice.below(3)],
-            Self::DuplicateContexts => 1,
+            Self::DuplicateContexts | Self::PreemptAgainstEnd => 1,
+            Self::CancelAgainstEnd | Self::RetryAgainstCancel => [1, 2, -1][world.dice.below(3)],
         }
     }
 }
@@ -72,6 +91,8 @@ impl World {
         self.wanted.max_polecats = scenario.slots(self);
         (self.wanted.stale_after, self.wanted.close_grace) = (Millis(2_000), Millis(1_000));
         self.wanted.retry_crash.backoff = vec![Millis(500)];
+        self.wanted.preemption.min_run = Millis([0, 500][self.dice.below(2)]);
+        self.wanted.preemption.timeout = Millis(500);
         self.configure()?;
         let root = Dependency::new(BeadId::parse("a-0").expect("a valid id"), DepKind::Blocks);
         for (id, needs) in [("a-0", vec![]), ("a-1", vec![root.clone()]), ("b-2", vec![root.clone()])] {
@@ -116,6 +137,11 @@ impl World {
         self.ask(&command).map(|_| ())
     }
 
+    fn a_running_bead(&mut self) -> Option<String> {
+        let running = self.workers.running();
+        self.dice.pick(&running).map(|id| id.bead().to_string())
+    }
+
     /// What makes this race more likely.
     fn pushes_the_race(&mut self, scenario: Scenario, bead: String) -> Result<(), Halt> {
         match scenario {
@@ -150,6 +176,43 @@ impl World {
                     _ => Command::Cancel { id: bead, at_once: false },
                 };
                 self.ask(&command).map(|_| ())
+            }
+            Scenario::CancelAgainstEnd => {
+                let bead = self.a_running_bead().unwrap_or(bead);
+                if self.dice.one_in(2) {
+                    self.shims_go_on(1)?;
+                }
+                let at_once = self.dice.one_in(3);
+                self.ask(&Command::Cancel { id: bead, at_once })?;
+                if self.dice.one_in(2) { Ok(self.shims_go_on(1)?) } else { self.a_report_arrives() }
+            }
+            Scenario::PreemptAgainstEnd => {
+                let victim = self.a_running_bead().unwrap_or_else(|| bead.clone());
+                let urgent = SlingRequest { ids: vec![bead], priority: Some(99), ..SlingRequest::default() };
+                self.ask(&Command::Sling(Box::new(urgent)))?;
+                match self.dice.below(3) {
+                    0 => drop(self.ask(&Command::Preempt { id: victim, candidate: None })?),
+                    1 => self.shims_go_on(1)?,
+                    _ => {}
+                }
+                self.now = self.now.after(self.wanted.preemption.timeout.duration());
+                self.idle()?;
+                if self.dice.one_in(2) { Ok(self.shims_go_on(1)?) } else { self.a_report_arrives() }
+            }
+            Scenario::RetryAgainstCancel => {
+                for _ in 0..self.dice.between(1, 4) {
+                    let id = bead.clone();
+                    let command = match self.dice.below(3) {
+                        0 => Command::Cancel { id, at_once: self.dice.one_in(3) },
+                        1 => Command::Retry { bead: id },
+                        _ => {
+                            self.shims_go_on(1)?;
+                            continue;
+                        }
+                    };
+                    self.ask(&command)?;
+                }
+                self.a_report_arrives()
             }
         }
     }

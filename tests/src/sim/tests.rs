@@ -70,8 +70,34 @@ fn feeding_and_scheduling_never_make_two_contexts_of_a_bead() {
 }
 
 #[test]
-fn every_race_notices_a_second_feeder_and_a_recovery_of_the_living() {
-    for scenario in Scenario::ALL {
+fn a_cancel_and_an_end_have_one_outcome() {
+    race_a_thousand_times(Scenario::CancelAgainstEnd);
+}
+
+#[test]
+fn a_preemption_and_an_end_have_one_outcome() {
+    race_a_thousand_times(Scenario::PreemptAgainstEnd);
+}
+
+#[test]
+fn a_retry_and_a_cancel_have_one_outcome() {
+    race_a_thousand_times(Scenario::RetryAgainstCancel);
+}
+
+#[test]
+fn every_race_notices_a_worker_that_is_not_fenced() {
+    for scenario in [Scenario::CancelAgainstEnd, Scenario::PreemptAgainstEnd, Scenario::RetryAgainstCancel] {
+        for mutant in [Mutant::FencingTokenIgnored, Mutant::ExitOverlooked] {
+            let play = |seed| Play { seed, scenario: Some(scenario), mutant: Some(mutant) };
+            let noticed = (0..1_000).any(|seed| play(seed).play().is_err());
+            assert!(noticed, "{} went unnoticed in {}", mutant.name(), scenario.name());
+        }
+    }
+}
+
+#[test]
+fn every_race_for_beads_notices_a_second_feeder_and_a_recovery_of_the_living() {
+    for scenario in [Scenario::DualFeed, Scenario::RecoveredBead, Scenario::DuplicateContexts] {
         for mutant in [Mutant::FeedsTwice, Mutant::RecoversTheLiving] {
             let play = |seed| Play { seed, scenario: Some(scenario), mutant: Some(mutant) };
             let noticed = (0..1_000).any(|seed| play(seed).play().is_err());
@@ -86,4 +112,16 @@ fn races_are_known_by_name() {
         assert_eq!(scenario.name().parse(), Ok(scenario));
     }
     assert!("peace".parse::<Scenario>().is_err());
+}
+
+#[test]
+fn a_stream_of_urgent_work_starves_nobody() {
+    let mut preemptions = 0;
+    for seed in 0..30 {
+        match super::stream(seed) {
+            Ok(told) => preemptions += told.preemptions,
+            Err(broken) => panic!("{}; tell it again with: simulate --stream --seed {seed}", broken.0),
+        }
+    }
+    assert!(preemptions > 50, "only {preemptions} preemptions: this proves nothing");
 }

@@ -26,6 +26,8 @@ pub(super) struct Claim {
     pub(super) record: Record,
     /// A stop request was written into it.
     pub(super) stop: bool,
+    /// It was asked to give way.
+    pub(super) yields: bool,
     /// The shim's lock: held while its payload runs.
     pub(super) held: bool,
 }
@@ -79,7 +81,7 @@ pub(super) struct Workers {
 impl Workers {
     /// Creates the empty claim of a dispatch; one that exists stays as it is.
     pub(super) fn create_claim(&mut self, id: &DispatchId) {
-        let fresh = Claim { record: Record::Empty, stop: false, held: false };
+        let fresh = Claim { record: Record::Empty, stop: false, yields: false, held: false };
         self.claims.entry(id.clone()).or_insert(fresh);
     }
 
@@ -91,6 +93,13 @@ impl Workers {
     pub(super) fn request_stop(&mut self, id: &DispatchId) {
         if let Some(claim) = self.claims.get_mut(id) {
             claim.stop = true;
+        }
+    }
+
+    /// Asks a payload to give way, or takes that back.
+    pub(super) fn request_yield(&mut self, id: &DispatchId, wanted: bool) {
+        if let Some(claim) = self.claims.get_mut(id) {
+            claim.yields = wanted;
         }
     }
 
@@ -132,6 +141,8 @@ impl Workers {
         let program = self.programs.entry(id.bead().clone()).or_default();
         let exit = if claim.stop && !program.stubborn {
             exit(None, Some(15), true, Category::Crash)
+        } else if claim.yields && dice.one_in(2) {
+            exit(Some(75), None, false, Category::Yielded)
         } else if program.hopeless {
             exit(Some(1), None, false, Category::Crash)
         } else if program.failures > 0 {

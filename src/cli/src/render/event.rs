@@ -111,14 +111,14 @@ fn subject(value: &Value) -> String {
     let paths = [
         "/context/fields/work_bead_id",
         "/dispatch/id",
+        "/cycle/victim",
+        "/victim",
         "/bead/id",
         "/bead",
         "/rig/name",
         "/convoy/id",
         "/alert/id",
         "/id",
-        "/victim",
-        "/cycle/victim",
         "/name",
     ];
     let found = paths.into_iter().find_map(|path| value.pointer(path)?.as_str());

@@ -43,7 +43,6 @@ impl Tx<'_> {
             self.emit(DispatchEvent::LateReport { id: id.clone(), report });
             return Ok(Answer::Heard { dispatch_id: id, accepted: false, should_yield: true, reason: None });
         }
-        self.worker_running(&id, None);
         self.heed(&id, says, asker.actor);
         let dispatch = self.state().dispatch(&id);
         let should_yield = dispatch.is_some_and(crate::dispatch::Dispatch::should_yield);

@@ -10,6 +10,9 @@ use crate::town::{Town, rig_name, stopped};
 
 const MINUTE: Millis = Millis::minutes(1);
 
+/// Something that happens to a town.
+type Happens = fn(&mut Town);
+
 fn queued(town: &mut Town, bead: &str, priority: u8) {
     town.bead(bead);
     town.sling_with(bead, |r| r.priority = Some(priority));
@@ -240,7 +243,7 @@ fn a_victim_that_finishes_first_ends_the_cycle_quietly() {
 
 #[test]
 fn a_candidate_that_goes_away_ends_the_cycle_and_the_victim_works_on() {
-    let cases: [(&str, fn(&mut Town)); 6] = [
+    let cases: [(&str, Happens); 6] = [
         ("cancelled", |t| drop(t.does(&Command::Cancel { id: "gt-urgent".to_owned(), at_once: false }))),
         ("cleared", |t| drop(t.does(&Command::Clear { bead: Some("gt-urgent".to_owned()) }))),
         ("held", |t| drop(t.does(&Command::Hold { id: "gt-urgent".to_owned(), held: true }))),
