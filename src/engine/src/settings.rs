@@ -52,6 +52,8 @@ pub struct Settings {
     pub sources_poll: Millis,
     /// The command that is told each alert.
     pub alerts_command: Option<Vec<String>>,
+    /// How long that command is left alone after it failed.
+    pub alerts_retry: Millis,
     /// Load per core above which nothing starts.
     pub max_load_per_core: Option<f64>,
     /// Free memory in bytes below which nothing starts.
@@ -90,6 +92,7 @@ impl Default for Settings {
             close_grace: Millis::minutes(5),
             sources_poll: Millis::minutes(1),
             alerts_command: None,
+            alerts_retry: Millis::seconds(30),
             max_load_per_core: None,
             min_free_memory: None,
             log_cap: 64 * 1024 * 1024,

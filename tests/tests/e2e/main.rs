@@ -5,6 +5,7 @@ mod convoys;
 mod crashes;
 mod daemon;
 mod disk_full;
+mod dispatches;
 mod hostile;
 mod like;
 mod operator;

@@ -143,6 +143,7 @@ pub const KEYS: &[KeySpec] = &[
     key("sources.poll", Kind::Span, Absent::Is("\"1m\""), "how often a workspace without a live file is asked; 0s: only by ym poke"),
     key("store", Kind::Text, Absent::Is("\"sqlite\""), "sqlite, or postgres://…"),
     key("alerts.command", Kind::Argv, NONE, "command that gets each alert as JSON on stdin"),
+    key("alerts.retry", Kind::Span, Absent::Is("\"30s\""), "how long a failed alerts.command is left alone"),
 ];
 
 /// Where a key leads: its row, and the rig or account in it.

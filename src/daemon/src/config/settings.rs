@@ -132,6 +132,7 @@ fn take(settings: &mut Settings, place: &Place, meaning: Meaning) {
         ("limits.close_grace", M::Span(span)) => settings.close_grace = span,
         ("sources.poll", M::Span(span)) => settings.sources_poll = span,
         ("alerts.command", M::Texts(argv)) => settings.alerts_command = Some(argv),
+        ("alerts.retry", M::Span(span)) => settings.alerts_retry = span,
         ("host.max_load_per_core", M::Number(n)) => settings.max_load_per_core = Some(n),
         ("host.min_free_memory", M::Bytes(n)) => settings.min_free_memory = Some(n),
         ("worker.log_cap", M::Bytes(n)) => settings.log_cap = n,

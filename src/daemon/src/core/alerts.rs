@@ -13,6 +13,7 @@ use yard_engine::AlertId;
 use yard_engine::alert::{Alert, AlertKind};
 
 use super::Core;
+use crate::clock::instant_after;
 use crate::input::Input;
 use crate::town::TownDir;
 
@@ -23,9 +24,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Alert commands that run at the same time; the others wait for their turn.
 const AT_ONCE: usize = 4;
 
-/// How long a failed alert command is left alone.
-const AGAIN: Duration = Duration::from_secs(30);
-/// How often it is tried altogether: for about an hour.
+/// How often a failing alert command is tried altogether: for about an hour, with the usual wait.
 const TRIES: u32 = 120;
 
 /// The alerts that are being told.
@@ -62,10 +61,10 @@ impl Telling {
     }
 
     /// The command failed; whether it is tried again.
-    fn failed(&mut self, id: &AlertId) -> bool {
+    fn failed(&mut self, id: &AlertId, again: Instant) -> bool {
         match self.0.get_mut(id) {
             Some(attempt) if attempt.tries < TRIES => {
-                attempt.again = Some(Instant::now() + AGAIN);
+                attempt.again = Some(again);
                 true
             }
             Some(_) | None => false,
@@ -107,7 +106,8 @@ impl Core {
 
     pub(super) fn alert_told(&mut self, id: &AlertId, error: Option<String>) {
         if let Some(error) = &error {
-            let again = self.telling.failed(id);
+            let wait = self.store.state().settings().alerts_retry;
+            let again = self.telling.failed(id, instant_after(wait.duration()));
             warn!(%id, error, again, "the alert command failed");
             if again {
                 return;
