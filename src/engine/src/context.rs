@@ -7,6 +7,7 @@ use crate::bead::Verdict;
 use crate::money::Usd;
 use crate::settings::Merge;
 use crate::state::State;
+use crate::stored::is_default;
 use crate::{AccountName, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, Millis, RigName, Timestamp};
 
 /// The record of a sling, as JSON with `version: 1`; the field names are those users know.
@@ -103,19 +104,19 @@ pub struct Context {
     #[serde(default)]
     pub unavailables: u32,
     /// How long earlier attempts ran.
-    #[serde(default, skip_serializing_if = "Millis::is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub active: Millis,
     /// What all attempts so far have cost.
-    #[serde(default, skip_serializing_if = "Usd::is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub cost: Usd,
     /// Preemptions in a row that cost it all it had done since it started.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub pushed_out: u32,
     /// It was pushed out, and goes ahead of everything else from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ahead_from: Option<Timestamp>,
     /// Where the next attempt goes on.
-    #[serde(default, skip_serializing_if = "Resume::is_from_the_start")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub resume: Resume,
     /// The context this one succeeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -148,11 +149,6 @@ impl Context {
         (self.active, self.cost) = (Millis(0), Usd::ZERO);
         self.not_before = None;
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(n: &u32) -> bool {
-    *n == 0
 }
 
 /// Where an attempt goes on after an earlier one.

@@ -36,6 +36,7 @@ pub mod stage;
 mod standing;
 mod state;
 mod stop;
+mod stored;
 mod stranded;
 pub mod time;
 pub mod town;

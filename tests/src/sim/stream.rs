@@ -255,15 +255,5 @@ impl Stream {
 }
 
 fn exit(code: i32, category: Category, stopped: bool) -> WorkerExit {
-    WorkerExit {
-        code: Some(code),
-        signal: None,
-        step: None,
-        stopped,
-        awaits_close: false,
-        active: None,
-        resumes: false,
-        category,
-        message: "it ended".to_owned(),
-    }
+    super::workers::exit(Some(code), None, stopped, category)
 }

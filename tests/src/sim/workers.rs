@@ -169,7 +169,7 @@ impl Workers {
     }
 }
 
-fn exit(code: Option<i32>, signal: Option<i32>, stopped: bool, category: Category) -> WorkerExit {
+pub(super) fn exit(code: Option<i32>, signal: Option<i32>, stopped: bool, category: Category) -> WorkerExit {
     WorkerExit {
         code,
         signal,

@@ -81,6 +81,9 @@ fn facts(view: &ConvoyView) -> Table {
     if let Some(branch) = &view.base_branch {
         fact("base branch", branch.clone());
     }
+    if !view.cost.is_zero() {
+        fact("cost", view.cost.to_string());
+    }
     if !view.watchers.is_empty() {
         fact("watchers", view.watchers.join(", "));
     }

@@ -192,6 +192,18 @@ fn context_facts(out: &mut Out, view: &ContextView) -> io::Result<()> {
     if view.crashes + view.unavailables > 0 {
         fact("retries", format!("{} crashes, {} unavailable", view.crashes, view.unavailables));
     }
+    if !view.active_ms.is_zero() {
+        fact("active", format!("{} so far", short(view.active_ms.duration())));
+    }
+    if !view.cost.is_zero() {
+        fact("cost", format!("{} so far", view.cost));
+    }
+    if let Some(step) = &view.resume.after {
+        fact("goes on", format!("after step {step}"));
+    }
+    if let Some(note) = &view.resume.note {
+        fact("checkpoint", note.clone());
+    }
     if let Some(at) = view.not_before {
         fact("not before", at.to_string());
     }
@@ -218,6 +230,21 @@ pub(crate) fn dispatch(out: &mut Out, view: &DispatchView) -> io::Result<()> {
     }
     if let Some(step) = &dispatch.step {
         fact("last step", step.clone());
+    }
+    let said = [
+        ("checkpoint", dispatch.checkpoint.as_ref()),
+        ("progress", dispatch.progress.as_ref()),
+        ("session", dispatch.session.as_ref()),
+    ];
+    for (name, text) in said {
+        if let Some(text) = text {
+            fact(name, text.clone());
+        }
+    }
+    if !dispatch.cost.is_zero() {
+        let tokens =
+            if dispatch.tokens > 0 { format!(", {} tokens", dispatch.tokens) } else { String::new() };
+        fact("cost", format!("{}{tokens}", dispatch.cost));
     }
     if let Some(ended) = &dispatch.ended {
         fact("ended", ended.at.to_string());

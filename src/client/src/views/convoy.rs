@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use yard_engine::convoy::Convoy;
 use yard_engine::dispatch::Dispatch;
+use yard_engine::money::Usd;
 use yard_engine::readiness::Reason;
 use yard_engine::settings::Merge;
 use yard_engine::{BeadId, ConvoyId, DispatchId, RigName, Standing, State, Timestamp};
@@ -52,6 +53,9 @@ pub struct ConvoyView {
     /// Base branch of its beads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_branch: Option<String>,
+    /// What its beads have cost while it was open, in US dollars.
+    #[serde(default, skip_serializing_if = "Usd::is_zero")]
+    pub cost: Usd,
     /// Who is told when it closes.
     pub watchers: Vec<String>,
     /// When it came to be.
@@ -145,6 +149,7 @@ pub fn convoy(state: &State, id: &ConvoyId) -> Option<ConvoyView> {
         owned: convoy.owned,
         merge_strategy: convoy.merge,
         base_branch: convoy.base_branch.clone(),
+        cost: convoy.cost,
         watchers: convoy.watchers.clone(),
         created_at: convoy.created_at,
         closed_at: convoy.closed.as_ref().map(|closed| closed.at),

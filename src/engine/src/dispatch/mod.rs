@@ -12,6 +12,7 @@ pub use crate::money::Usd;
 use crate::queue::Lane;
 use crate::state::State;
 pub use crate::stop::{Recovery, STOP_REASONS, StopReason};
+use crate::stored::is_default;
 use crate::{AccountName, BeadId, ContextId, DispatchId, RigName, Timestamp};
 
 /// One attempt to run a bead.
@@ -53,16 +54,16 @@ pub struct Dispatch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
     /// What it has cost so far.
-    #[serde(default, skip_serializing_if = "Usd::is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub cost: Usd,
     /// Tokens it has used so far, as far as it is known.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub tokens: u64,
     /// So much of the cost was read off its output.
-    #[serde(default, skip_serializing_if = "Usd::is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub metered: Usd,
     /// So many of the tokens were read off its output.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub metered_tokens: u64,
     /// What the worker declared about its work, which counts more than its exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,11 +86,6 @@ pub struct Dispatch {
     /// Its one end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ended>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }
 
 impl Dispatch {
