@@ -268,6 +268,7 @@ impl Oracle {
             (Record::StartFailed, Outcome::StartFailed { .. })
             | (Record::Claimed, Outcome::Lost { .. })
             | (Record::Revoked, Outcome::NeverRan { .. } | Outcome::StartFailed { .. }) => true,
+            (Record::Claimed, Outcome::Succeeded) => says_done,
             (Record::StartFailed | Record::Claimed | Record::Revoked, _) => stopped,
             (Record::Empty, _) => false,
         };

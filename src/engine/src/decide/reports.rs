@@ -152,6 +152,9 @@ impl Tx<'_> {
     pub fn worker_lost(&mut self, id: &DispatchId, why: &str) {
         let Some(dispatch) = self.live(id, "lost") else { return };
         self.worker_running(id, None);
+        if let Some(reason) = done_already(&dispatch) {
+            return self.end_succeeded(id, false, reason.as_deref());
+        }
         if let Some(reason) = dispatch.stop {
             return self.end_stopped(&dispatch, reason, Legacy::BLAMELESS);
         }
@@ -163,20 +166,21 @@ impl Tx<'_> {
     pub fn worker_ended(&mut self, id: &DispatchId, exit: &WorkerExit) {
         let Some(dispatch) = self.live(id, "ended") else { return };
         self.worker_running(id, None);
-        let stopped = Legacy { active: exit.active, resumes: true };
-        match stop_that_counts(&dispatch, exit) {
-            Some(reason) => self.end_stopped(&dispatch, reason, stopped),
-            None => match &dispatch.said {
-                Some(Said::Done { reason }) => {
-                    self.end_succeeded(id, exit.awaits_close, reason.as_deref());
-                }
-                Some(Said::Failed { message, category }) => {
-                    let exit = WorkerExit { message: message.clone(), category: *category, ..exit.clone() };
-                    self.end_unwell(&dispatch, &exit);
-                }
-                None if exit.is_success() => self.end_succeeded(id, exit.awaits_close, None),
-                None => self.end_unwell(&dispatch, exit),
-            },
+        if let Some(reason) = done_already(&dispatch) {
+            return self.end_succeeded(id, exit.awaits_close, reason.as_deref());
+        }
+        if let Some(reason) = stop_that_counts(&dispatch, exit) {
+            return self.end_stopped(&dispatch, reason, Legacy { active: exit.active, resumes: true });
+        }
+        match &dispatch.said {
+            Some(Said::Failed { message, category }) => {
+                let exit = WorkerExit { message: message.clone(), category: *category, ..exit.clone() };
+                self.end_unwell(&dispatch, &exit);
+            }
+            Some(Said::Done { .. }) | None if exit.is_success() => {
+                self.end_succeeded(id, exit.awaits_close, None);
+            }
+            Some(Said::Done { .. }) | None => self.end_unwell(&dispatch, exit),
         }
     }
 
@@ -374,6 +378,17 @@ fn inherited(dispatch: &Dispatch, context: &Context, resumes: bool) -> Resume {
         after: dispatch.step.clone().filter(|_| resumes),
         note: dispatch.checkpoint.clone().or(note),
         session: dispatch.session.clone().or(session),
+    }
+}
+
+/// Why the bead closes, if the worker declared it done and nobody called it off: whatever ended it after that came too
+/// late to matter.
+fn done_already(dispatch: &Dispatch) -> Option<Option<String>> {
+    match &dispatch.said {
+        Some(Said::Done { reason }) if dispatch.stop != Some(StopReason::UserCancelled) => {
+            Some(reason.clone())
+        }
+        Some(Said::Done { .. } | Said::Failed { .. }) | None => None,
     }
 }
 

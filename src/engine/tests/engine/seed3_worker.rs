@@ -125,12 +125,40 @@ fn what_a_worker_declares_counts_more_than_its_exit_code() {
 }
 
 #[test]
+fn what_is_declared_done_stays_done_whatever_ends_its_worker() {
+    for end in ["drained", "lost", "preempted"] {
+        let mut town = one_running();
+        says(&mut town, "gt-a@1", WorkerSays::Done { reason: None });
+        let id = town.live("gt-a");
+        match end {
+            "drained" => {
+                town.act(|tx| tx.terminate(&id, StopReason::GracefulShutdown, false, "daemon"));
+                town.act(|tx| tx.worker_ended(&id, &stopped()));
+            }
+            "lost" => town.lost("gt-a"),
+            _ => {
+                town.act(|tx| tx.terminate(&id, StopReason::PreemptionTimeout, false, "scheduler"));
+                town.act(|tx| tx.worker_ended(&id, &stopped()));
+            }
+        }
+        assert_eq!(town.standing("gt-a"), Standing::Closed, "{end}");
+    }
+}
+
+#[test]
 fn called_off_is_called_off_whatever_the_worker_declared() {
-    let mut town = one_running();
-    says(&mut town, "gt-a@1", WorkerSays::Fail { message: "no".to_owned(), unavailable: false });
-    town.does(&Command::Cancel { id: "gt-a".to_owned(), at_once: false });
-    town.exits_ok("gt-a");
-    assert_eq!(town.standing("gt-a"), Standing::Cancelled);
+    let declared = [
+        WorkerSays::Fail { message: "no".to_owned(), unavailable: false },
+        WorkerSays::Done { reason: None },
+    ];
+    for say in declared {
+        let mut town = one_running();
+        says(&mut town, "gt-a@1", say);
+        town.does(&Command::Cancel { id: "gt-a".to_owned(), at_once: false });
+        let id = town.live("gt-a");
+        town.act(|tx| tx.worker_ended(&id, &stopped()));
+        assert_eq!(town.standing("gt-a"), Standing::Cancelled);
+    }
 }
 
 #[test]
