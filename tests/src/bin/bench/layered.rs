@@ -19,12 +19,14 @@ pub(crate) struct Layered {
     /// The beads below this number are closed.
     closed: usize,
     cyclic: bool,
+    /// Whether an epic contains all of them.
+    below_an_epic: bool,
 }
 
 impl Layered {
     /// Open beads, with exactly three blocking edges a bead on average: layers 1 to 3 have a fourth, for layer 0.
     pub(crate) fn open(prefix: &'static str, beads: usize) -> Self {
-        Self { prefix, beads, width: beads.isqrt().max(4), closed: 0, cyclic: false }
+        Self { prefix, beads, width: beads.isqrt().max(4), closed: 0, cyclic: false, below_an_epic: false }
     }
 
     /// The same with the first three of ten closed, as in a workspace that has been worked on.
@@ -35,6 +37,29 @@ impl Layered {
     /// The same with one bead made to wait for one that waits for it.
     pub(crate) fn with_a_cycle(self) -> Self {
         Self { cyclic: true, ..self }
+    }
+
+    /// The same within an epic.
+    pub(crate) fn below_an_epic(self) -> Self {
+        Self { below_an_epic: true, ..self }
+    }
+
+    /// The id of the epic.
+    pub(crate) fn epic(prefix: &str) -> String {
+        format!("{prefix}-0epic")
+    }
+
+    /// The line of the epic, if there is one. Its id comes before those of the others.
+    pub(crate) fn epic_line(&self) -> Option<String> {
+        let id = Self::epic(self.prefix);
+        let what = r#""title":"all of it","status":"open","priority":2,"issue_type":"epic""#;
+        let line = format!(r#"{{"id":"{id}",{what},"created_at":"2026-11-14T17:00:00Z"}}"#);
+        self.below_an_epic.then_some(line)
+    }
+
+    /// How many beads there are, besides the epic.
+    pub(crate) fn beads(&self) -> usize {
+        self.beads
     }
 
     pub(crate) fn id(&self, bead: usize) -> String {
@@ -50,6 +75,13 @@ impl Layered {
             blockers.push(high);
         }
         blockers
+    }
+
+    /// What a bead depends on, by id, and how.
+    pub(crate) fn edges(&self, bead: usize) -> Vec<(String, &'static str)> {
+        let blockers = self.blockers(bead).into_iter().map(|on| (self.id(on), "blocks"));
+        let parent = self.below_an_epic.then(|| (Self::epic(self.prefix), "parent-child"));
+        blockers.chain(parent).collect()
     }
 
     fn in_the_layer_before(&self, bead: usize) -> Vec<usize> {
@@ -102,11 +134,10 @@ impl Layered {
         let edge_origin = detail.unless_short(|| {
             format!(r#","created_at":"{time}","created_by":"gen","metadata":"{{}}","thread_id":"""#)
         });
-        let edge = |on: usize| {
-            let on = self.id(on);
-            format!(r#"{{"issue_id":"{id}","depends_on_id":"{on}","type":"blocks"{edge_origin}}}"#)
+        let edge = |(on, kind): (String, &str)| {
+            format!(r#"{{"issue_id":"{id}","depends_on_id":"{on}","type":"{kind}"{edge_origin}}}"#)
         };
-        let edges: Vec<String> = self.blockers(bead).into_iter().map(edge).collect();
+        let edges: Vec<String> = self.edges(bead).into_iter().map(edge).collect();
         let edges = if edges.is_empty() {
             String::new()
         } else {

@@ -12,6 +12,7 @@ mod seed2;
 mod stage;
 mod starts;
 mod table;
+mod whole;
 mod yard;
 
 use std::ffi::OsStr;

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -18,13 +18,14 @@ use crate::bare::{self, Bare};
 use crate::layered::{Detail, Layered};
 use crate::ours;
 use crate::table::{Table, met, say, time, times};
+use crate::whole;
 
 /// How many beads the file has unless told otherwise.
 pub(crate) const SIZES: [usize; 2] = [100_000, 1_000_000];
 /// How many times the bare figure ours may be.
 const BAR: f64 = 2.0;
 /// How often each case is measured.
-const RUNS: usize = 3;
+pub(crate) const RUNS: usize = 3;
 
 /// What one process measures.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -33,6 +34,8 @@ pub(crate) enum Case {
     Bare,
     /// Read by a source, folded into a state, staged.
     Ours,
+    /// The whole command, asked of a running daemon.
+    Whole,
 }
 
 impl Case {
@@ -40,43 +43,51 @@ impl Case {
         match self {
             Self::Bare => "bare",
             Self::Ours => "ours",
+            Self::Whole => "whole",
         }
     }
 }
 
 /// What it found.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Measured {
-    parts: Vec<Part>,
+pub(crate) struct Measured {
+    pub(crate) parts: Vec<Part>,
     /// In words.
-    plan: String,
+    pub(crate) plan: String,
 }
 
 /// A part of a case.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Part {
-    name: String,
-    span: Duration,
+pub(crate) struct Part {
+    pub(crate) name: String,
+    pub(crate) span: Duration,
     /// Memory before it, in KiB.
-    before: u64,
+    pub(crate) before: u64,
     /// The most memory while it ran, in KiB.
-    peak: u64,
+    pub(crate) peak: u64,
+}
+
+impl Part {
+    /// The memory it took, in KiB.
+    fn added(&self) -> u64 {
+        self.peak.saturating_sub(self.before)
+    }
 }
 
 impl Measured {
     /// Measures a part.
     fn part<T>(&mut self, name: &str, work: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
-        let before = memory("VmRSS:")?;
+        let before = memory_of(std::process::id(), "VmRSS:")?;
         // Has the kernel forget the peak so far.
         std::fs::write("/proc/self/clear_refs", "5")?;
         let began = processor_time()?;
         let done = work()?;
         let span = processor_time()?.saturating_sub(began);
-        self.parts.push(Part { name: name.to_owned(), span, before, peak: memory("VmHWM:")? });
+        self.parts.push(Part { name: name.to_owned(), span, before, peak: memory_of(std::process::id(), "VmHWM:")? });
         Ok(done)
     }
 
-    fn total(&self) -> Duration {
+    pub(crate) fn total(&self) -> Duration {
         self.parts.iter().map(|part| part.span).sum()
     }
 
@@ -87,17 +98,21 @@ impl Measured {
 
 /// The processor time of this process, which other programs leave alone.
 fn processor_time() -> Fallible<Duration> {
-    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
+    span_of(&getrusage(UsageWho::RUSAGE_SELF)?)
+}
+
+/// The processor time that was used.
+pub(crate) fn span_of(usage: &Usage) -> Fallible<Duration> {
     let time = usage.user_time() + usage.system_time();
     Ok(Duration::from_micros(u64::try_from(time.num_microseconds())?))
 }
 
-/// A figure of this process's memory, in KiB.
-fn memory(figure: &str) -> Fallible<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
+/// A figure of a process's memory, in KiB.
+pub(crate) fn memory_of(process: u32, figure: &str) -> Fallible<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix(figure));
     let number = line.and_then(|line| line.split_whitespace().next());
-    Ok(number.ok_or_else(|| format!("no {figure} in /proc/self/status"))?.parse()?)
+    Ok(number.ok_or_else(|| format!("no {figure} in /proc/{process}/status"))?.parse()?)
 }
 
 /// Measures one case in this process and prints it for the one that started it.
@@ -122,6 +137,7 @@ pub(crate) fn case(case: Case, file: &Path) -> Fallible<()> {
             let plan = measured.part("stage", || Ok(state.stage_plan(&input)))?;
             measured.plan = ours::describe(&state, &plan)?;
         }
+        Case::Whole => measured = whole::measure(file)?,
     }
     say(&serde_json::to_string(&measured)?);
     Ok(())
@@ -135,39 +151,71 @@ struct Rows {
 
 /// A file of beads.
 struct Sample {
+    shape: Shape,
+    bare: Measured,
+    ours: Measured,
+    below_an_epic: WholeSample,
+}
+
+/// A file with the same beads below an epic, without which so many could not be named, and what staging it costs.
+struct WholeSample {
+    shape: Shape,
+    bare: Measured,
+    whole: Measured,
+}
+
+/// What is in a file.
+struct Shape {
     beads: usize,
     edges: usize,
     bytes: u64,
-    bare: Measured,
-    ours: Measured,
+}
+
+impl Shape {
+    fn of(file: &Path, layered: Layered) -> Fallible<Self> {
+        let edges = layered.by_id().iter().map(|(_, bead)| layered.edges(*bead).len()).sum();
+        Ok(Self { beads: layered.beads(), edges, bytes: std::fs::metadata(file)?.len() })
+    }
 }
 
 impl Rows {
     fn add(&mut self, sample: &Sample) {
-        let Sample { bare, ours, .. } = sample;
-        self.row(sample, "bare", parts(bare), (bare.total(), bare.peak()), false);
-        self.row(sample, "ours, from the file", parts(ours), (ours.total(), ours.peak()), true);
+        let Sample { shape, bare, ours, below_an_epic } = sample;
+        self.row(shape, bare, "bare", parts(bare), (bare.total(), bare.peak()), false);
+        self.row(shape, bare, "ours, from the file", parts(ours), (ours.total(), ours.peak()), true);
         if let Some(stage) = ours.parts.last() {
-            let more = stage.peak.saturating_sub(stage.before);
-            self.row(sample, "ours, in a running town", stage.name.clone(), (stage.span, more), true);
+            let cost = (stage.span, stage.added());
+            self.row(shape, bare, "ours, in a running town", stage.name.clone(), cost, true);
         }
+        let WholeSample { shape, bare, whole } = below_an_epic;
+        self.row(shape, bare, "bare, below an epic", parts(bare), (bare.total(), bare.peak()), false);
+        let cost = (whole.total(), whole.parts.iter().map(Part::added).sum());
+        self.row(shape, bare, "ours, the whole command", parts(whole), cost, true);
     }
 
-    fn row(&mut self, sample: &Sample, case: &str, parts: String, cost: (Duration, u64), has_bar: bool) {
+    fn row(
+        &mut self,
+        shape: &Shape,
+        bare: &Measured,
+        case: &str,
+        parts: String,
+        cost: (Duration, u64),
+        has_bar: bool,
+    ) {
         let (span, memory) = cost;
-        let ratio = span.as_secs_f64() / sample.bare.total().as_secs_f64();
+        let ratio = span.as_secs_f64() / bare.total().as_secs_f64();
         let is_met = ratio <= BAR;
         self.missed += usize::from(has_bar && !is_met);
         self.table.row([
-            sample.beads.to_string(),
-            sample.edges.to_string(),
-            format!("{:.1} MB", sample.bytes as f64 / 1e6),
+            shape.beads.to_string(),
+            shape.edges.to_string(),
+            format!("{:.1} MB", shape.bytes as f64 / 1e6),
             case.to_owned(),
             parts,
             time(span),
             format!("{} MiB", memory / 1024),
             times(ratio),
-            times(memory as f64 / sample.bare.peak() as f64),
+            times(memory as f64 / bare.peak() as f64),
             if has_bar { met(is_met) } else { "-" }.to_owned(),
         ]);
     }
@@ -186,17 +234,18 @@ pub(crate) fn run(sizes: &[usize]) -> Fallible<usize> {
         say(&format!("staging {beads} beads, {RUNS} runs of each case"));
         let layered = Layered::open(ours::RIG, beads);
         let file = write(&dir, layered)?;
-        let sample = Sample {
-            beads,
-            edges: (0..beads).map(|bead| layered.blockers(bead).len()).sum(),
-            bytes: std::fs::metadata(&file)?.len(),
-            bare: typical(Case::Bare, &file)?,
-            ours: typical(Case::Ours, &file)?,
-        };
+        let shape = Shape::of(&file, layered)?;
+        let (bare, ours) = (typical(Case::Bare, &file)?, typical(Case::Ours, &file)?);
+        let below_an_epic = below_an_epic(&dir, layered)?;
+        let sample = Sample { shape, bare, ours, below_an_epic };
         rows.add(&sample);
         let cyclic = measure(Case::Ours, &write(&dir, layered.with_a_cycle())?)?;
-        let told =
-            [("bare", &sample.bare.plan), ("ours", &sample.ours.plan), ("ours, with a cycle", &cyclic.plan)];
+        let told = [
+            ("bare", &sample.bare.plan),
+            ("ours", &sample.ours.plan),
+            ("ours, with a cycle", &cyclic.plan),
+            ("ours, the whole command", &sample.below_an_epic.whole.plan),
+        ];
         for (case, plan) in told {
             plans.row([beads.to_string(), case.to_owned(), plan.clone()]);
         }
@@ -208,6 +257,13 @@ pub(crate) fn run(sizes: &[usize]) -> Fallible<usize> {
     }
     plans.print();
     Ok(rows.missed)
+}
+
+fn below_an_epic(dir: &TempDir, layered: Layered) -> Fallible<WholeSample> {
+    let layered = layered.below_an_epic();
+    let file = write(dir, layered)?;
+    let shape = Shape::of(&file, layered)?;
+    Ok(WholeSample { shape, bare: typical(Case::Bare, &file)?, whole: measure(Case::Whole, &file)? })
 }
 
 fn parts(measured: &Measured) -> String {
@@ -222,11 +278,16 @@ fn growth(samples: &[Sample]) -> Table {
     let mut table = Table::new("growth: in proportion if all three are alike", &header);
     for pair in samples.windows(2) {
         let [small, large] = pair else { continue };
-        for (case, few, many) in [("bare", &small.bare, &large.bare), ("ours", &small.ours, &large.ours)] {
+        let cases = [
+            ("bare", &small.bare, &large.bare),
+            ("ours, from the file", &small.ours, &large.ours),
+            ("ours, the whole command", &small.below_an_epic.whole, &large.below_an_epic.whole),
+        ];
+        for (case, few, many) in cases {
             table.row([
-                format!("{} → {}", small.beads, large.beads),
+                format!("{} → {}", small.shape.beads, large.shape.beads),
                 case.to_owned(),
-                times(large.beads as f64 / small.beads as f64),
+                times(large.shape.beads as f64 / small.shape.beads as f64),
                 times(many.total().as_secs_f64() / few.total().as_secs_f64()),
                 times(many.peak() as f64 / few.peak() as f64),
             ]);
@@ -238,6 +299,9 @@ fn growth(samples: &[Sample]) -> Table {
 fn write(dir: &TempDir, layered: Layered) -> Fallible<PathBuf> {
     let path = dir.path().join("issues.jsonl");
     let mut writer = BufWriter::with_capacity(1 << 20, File::create(&path)?);
+    if let Some(line) = layered.epic_line() {
+        writeln!(writer, "{line}")?;
+    }
     for (_, bead) in layered.by_id() {
         writeln!(writer, "{}", layered.line(bead, Detail::Short))?;
     }
