@@ -156,7 +156,7 @@ impl State {
             "bead" => {
                 let entry: BeadEntry = read(body)?;
                 let home = if entry.gone { &mut self.gone } else { &mut self.beads };
-                home.insert(entry.bead.id.clone(), entry);
+                home.insert(Box::new(entry));
             }
             "context" => {
                 let context: crate::context::Context = read(body)?;

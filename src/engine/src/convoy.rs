@@ -2,6 +2,7 @@
 //! as soon as it is ready. It closes when every bead it tracks is closed, unless its owner looks after it.
 
 use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +10,7 @@ use crate::money::Usd;
 use crate::settings::Merge;
 use crate::spending::Budget;
 use crate::state::State;
+use crate::trackers::Trackers;
 use crate::{BeadId, ConvoyId, Timestamp};
 
 /// The prefix of every convoy id.
@@ -270,8 +272,12 @@ impl State {
     /// Puts a convoy that is not closed into the indexes.
     pub(crate) fn track(&mut self, id: &ConvoyId) {
         let Some(convoy) = self.convoys.get(id).filter(|convoy| convoy.closed.is_none()) else { return };
+        self.tracking.reserve(convoy.tracked.len());
         for bead in &convoy.tracked {
-            self.tracking.entry(bead.clone()).or_default().insert(id.clone());
+            match self.tracking.entry(bead.clone()) {
+                Entry::Vacant(vacant) => drop(vacant.insert(Trackers::One(id.clone()))),
+                Entry::Occupied(mut known) => known.get_mut().add(id),
+            }
         }
         let open = convoy.tracked.iter().filter(|bead| !self.is_closed(bead)).count();
         self.convoy_open_beads.insert(id.clone(), open);
@@ -281,11 +287,10 @@ impl State {
     fn untrack(&mut self, id: &ConvoyId) {
         let Some(convoy) = self.convoys.get(id) else { return };
         for bead in &convoy.tracked {
-            if let Some(convoys) = self.tracking.get_mut(bead) {
-                convoys.remove(id);
-                if convoys.is_empty() {
-                    self.tracking.remove(bead);
-                }
+            if let Some(trackers) = self.tracking.get_mut(bead)
+                && trackers.is_last_or_remove(id)
+            {
+                self.tracking.remove(bead);
             }
         }
         self.convoy_open_beads.remove(id);
@@ -293,7 +298,7 @@ impl State {
 
     /// A tracked bead closed or reopened: keeps each convoy's count of open beads.
     pub(crate) fn recount_convoys(&mut self, bead: &BeadId, is_closed: bool) {
-        for convoy in self.tracking.get(bead).into_iter().flatten() {
+        for convoy in self.tracking.get(bead).into_iter().flat_map(Trackers::iter) {
             if let Some(open) = self.convoy_open_beads.get_mut(convoy) {
                 *open = if is_closed { open.saturating_sub(1) } else { *open + 1 };
             }
@@ -307,7 +312,7 @@ impl State {
 
     /// The convoys that track a bead and are not closed, staged ones included, by id.
     pub(crate) fn all_convoys_tracking(&self, bead: &BeadId) -> impl Iterator<Item = &Convoy> {
-        let ids = self.tracking.get(bead).into_iter().flatten();
+        let ids = self.tracking.get(bead).into_iter().flat_map(Trackers::iter);
         ids.filter_map(|id| self.convoys.get(id))
     }
 

@@ -24,41 +24,6 @@ pub(crate) enum Cycles {
 /// Beads that are looked at for one edge before the question is put off.
 const SHORT_LOOK: usize = 256;
 
-/// Reverse edges: target → holders. Targets need not exist.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Edges(BTreeMap<BeadId, BTreeSet<BeadId>>);
-
-impl Edges {
-    fn add(&mut self, target: &BeadId, holder: &BeadId) {
-        self.0.entry(target.clone()).or_default().insert(holder.clone());
-    }
-
-    fn remove(&mut self, target: &BeadId, holder: &BeadId) {
-        if let Some(set) = self.0.get_mut(target) {
-            set.remove(holder);
-            if set.is_empty() {
-                self.0.remove(target);
-            }
-        }
-    }
-
-    pub(crate) fn of<'a>(edges: &'a Self, target: &BeadId) -> impl Iterator<Item = &'a BeadId> {
-        edges.0.get(target).into_iter().flatten()
-    }
-
-    pub(crate) fn has(&self, target: &BeadId, holder: &BeadId) -> bool {
-        self.0.get(target).is_some_and(|holders| holders.contains(holder))
-    }
-
-    pub(crate) fn count(&self) -> usize {
-        self.0.values().map(BTreeSet::len).sum()
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
-    }
-}
-
 impl State {
     pub(crate) fn edges_added(&mut self, holder: &BeadId, dependencies: &[Dependency]) {
         for dependency in dependencies {
@@ -77,9 +42,13 @@ impl State {
 
     /// The number of blocking edges of a bead whose target is not closed.
     pub(crate) fn count_open_blockers(&self, id: &BeadId) -> u32 {
-        let Some(entry) = self.beads.get(id) else { return 0 };
-        let blocking = entry.bead.dependencies.iter().filter(|d| d.kind.blocks());
-        blocking.filter(|d| !self.is_closed(&d.on)).count() as u32
+        self.beads.number(id).map_or(0, |number| self.count_open_blockers_at(number))
+    }
+
+    pub(crate) fn count_open_blockers_at(&self, number: u32) -> u32 {
+        let edges = self.beads.at(number).into_iter().flat_map(|entry| &entry.bead.dependencies);
+        let blocking = edges.zip(self.beads.targets(number)).filter(|(edge, _)| edge.kind.blocks());
+        blocking.filter(|(_, on)| !self.beads.is_closed_at(**on)).count() as u32
     }
 
     /// Recounts one bead's blockers after its edges changed.
@@ -118,7 +87,7 @@ impl State {
     }
 
     /// Recomputes `blocked` for a bead and its descendants, and tells the queue about each.
-    fn spread_blocked(&mut self, id: &BeadId) {
+    pub(crate) fn spread_blocked(&mut self, id: &BeadId) {
         if self.children_of(id).next().is_none() {
             return self.set_blocked(id);
         }
@@ -275,24 +244,41 @@ impl State {
 
     /// Whether taking away, again and again, beads that wait for no other leaves some over.
     pub(crate) fn derive_may_cycle(&self) -> bool {
-        let waits_for = |id: &BeadId| {
-            let edges = self.beads.get(id).into_iter().flat_map(|e| &e.bead.dependencies);
-            edges.filter(|d| d.kind.makes_wait() && self.beads.contains_key(&d.on)).count()
+        let numbers = 0..self.beads.numbers() as u32;
+        let waits_for = |number: u32| {
+            let edges = self.beads.at(number).into_iter().flat_map(|entry| &entry.bead.dependencies);
+            let edges = edges.zip(self.beads.targets(number)).filter(|(edge, _)| edge.kind.makes_wait());
+            edges.map(|(_, on)| *on).filter(|on| self.beads.at(*on).is_some())
         };
-        let mut left: BTreeMap<&BeadId, usize> = self.beads.keys().map(|id| (id, waits_for(id))).collect();
-        let mut free: Vec<&BeadId> = left.iter().filter(|(_, n)| **n == 0).map(|(id, _)| *id).collect();
-        while let Some(id) = free.pop() {
-            left.remove(id);
-            for waiting in self.dependents_of(id).chain(self.children_of(id)) {
-                if let Some(count) = left.get_mut(waiting) {
-                    *count -= 1;
-                    if *count == 0 {
-                        free.push(waiting);
-                    }
+        // From each bead to those that wait for it: of bead n, `waiting[starts[n]..starts[n + 1]]`.
+        let mut starts = vec![0_u32; numbers.len() + 1];
+        numbers.clone().flat_map(waits_for).for_each(|on| starts[on as usize] += 1);
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        let mut waiting = vec![0_u32; sum as usize];
+        for (number, on) in numbers.clone().flat_map(|number| waits_for(number).map(move |on| (number, on))) {
+            let start = &mut starts[on as usize];
+            *start -= 1;
+            waiting[*start as usize] = number;
+        }
+        let mut left: Vec<u32> = numbers.clone().map(|number| waits_for(number).count() as u32).collect();
+        let mut free: Vec<u32> = numbers.filter(|number| left[*number as usize] == 0).collect();
+        let mut freed = 0;
+        while let Some(number) = free.pop() {
+            freed += 1;
+            let number = number as usize;
+            for next in &waiting[starts[number] as usize..starts[number + 1] as usize] {
+                let left = &mut left[*next as usize];
+                *left -= 1;
+                if *left == 0 {
+                    free.push(*next);
                 }
             }
         }
-        !left.is_empty()
+        freed < self.beads.numbers()
     }
 
     /// Whether some bead names this one as a blocker or a parent already.

@@ -3,9 +3,10 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::idtext::IdText;
 
 /// Longest id accepted from outside.
 pub const MAX_ID_LEN: usize = 128;
@@ -33,13 +34,14 @@ macro_rules! id_type {
     ($(#[$doc:meta])* $name:ident, $what:literal) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(Arc<str>);
+        pub struct $name(IdText);
 
         impl $name {
             /// Checks the text against the id grammar.
+            #[inline]
             pub fn parse(text: &str) -> Result<Self, BadId> {
                 if follows_grammar(text) {
-                    Ok(Self(Arc::from(text)))
+                    Ok(Self(IdText::new(text)))
                 } else {
                     let text = text.chars().take(80).collect();
                     Err(BadId { what: $what, text })
@@ -47,26 +49,27 @@ macro_rules! id_type {
             }
 
             /// The id as text.
+            #[inline]
             pub fn as_str(&self) -> &str {
-                &self.0
+                self.0.as_str()
             }
         }
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
+                f.write_str(self.as_str())
             }
         }
 
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
+                f.write_str(self.as_str())
             }
         }
 
         impl Borrow<str> for $name {
             fn borrow(&self) -> &str {
-                &self.0
+                self.as_str()
             }
         }
 
@@ -79,7 +82,7 @@ macro_rules! id_type {
 
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-                s.serialize_str(&self.0)
+                s.serialize_str(self.as_str())
             }
         }
 

@@ -145,7 +145,7 @@ impl State {
     /// Counters and reverse edges are those the beads' own edges give.
     fn check_graph(&self) -> Result<(), Violation> {
         let (mut blocking, mut parents) = (0, 0);
-        for (id, entry) in &self.beads {
+        for (id, entry) in self.beads.keys().zip(self.beads.values()) {
             let count = self.count_open_blockers(id);
             ensure(entry.open_blockers == count, || {
                 format!("{id}: {} open blockers, counted {count}", entry.open_blockers)

@@ -148,6 +148,11 @@ impl State {
         None
     }
 
+    /// The rigs of many beads, one after the other.
+    pub fn rigs_of_beads(&self) -> RigsOfBeads<'_> {
+        RigsOfBeads { state: self, last: None }
+    }
+
     /// Whether the bead is a town-level coordination artefact that is never dispatched.
     pub fn is_town_level(&self, bead: &BeadId) -> bool {
         bead.as_str().strip_prefix(TOWN_PREFIX).is_some_and(|rest| rest.starts_with('-'))
@@ -161,5 +166,29 @@ impl State {
     /// All rigs, by name.
     pub fn rigs(&self) -> impl Iterator<Item = &Rig> {
         self.rigs.values()
+    }
+}
+
+/// Finds the rigs of beads. Beads that come one after the other are mostly of one rig, and then nobody has to look.
+#[derive(Debug)]
+pub struct RigsOfBeads<'a> {
+    state: &'a State,
+    /// The last id up to its last hyphen, and the rig that follows from it.
+    last: Option<(&'a str, Option<&'a Rig>)>,
+}
+
+impl<'a> RigsOfBeads<'a> {
+    /// As [`State::rig_of`].
+    pub fn of(&mut self, bead: &'a BeadId) -> Option<&'a Rig> {
+        let text = bead.as_str();
+        let prefix = text.rfind('-').map_or("", |hyphen| &text[..hyphen]);
+        match self.last {
+            Some((last, rig)) if last == prefix => rig,
+            Some(_) | None => {
+                let rig = self.state.rig_of(bead);
+                self.last = Some((prefix, rig));
+                rig
+            }
+        }
     }
 }

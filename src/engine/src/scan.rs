@@ -36,14 +36,9 @@ impl Tx<'_> {
     /// Looks at `count` beads after `from`, and says after which to go on; none when the last was seen. Contexts of
     /// beads that were closed or taken are closed on the way, and beads that dead workers left behind released.
     pub fn scan(&mut self, from: Option<&BeadId>, count: usize) -> Option<BeadId> {
-        let after = from.map_or(Bound::Unbounded, Bound::Excluded);
-        let slice: Vec<BeadId> = self
-            .state()
-            .beads
-            .range::<BeadId, _>((after, Bound::Unbounded))
-            .take(count)
-            .map(|(id, _)| id.clone())
-            .collect();
+        let after = from.cloned().map_or(Bound::Unbounded, Bound::Excluded);
+        let slice: Vec<BeadId> =
+            self.state().beads.ids_in((after, Bound::Unbounded)).take(count).cloned().collect();
         for id in &slice {
             self.close_if_stale(id);
             self.recover_hook(id, None);

@@ -4,20 +4,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::alert::Alert;
-use crate::bead::{BeadEntry, Verdict, Work};
+use crate::bead::{Beads, Verdict, Work};
 use crate::capacity::Limit;
 use crate::checkpoint::Entity;
 use crate::context::Context;
 use crate::convoy::Convoy;
 use crate::dispatch::Dispatch;
+use crate::edges::Edges;
 use crate::event::{Event, Recorded};
-use crate::graph::{Cycles, Edges};
+use crate::graph::Cycles;
+use crate::lookup::Lookup;
 use crate::preempt::{Cycle, VictimKey};
 use crate::queue::{ClassKey, OrderKey, Queue};
 use crate::rig::Rig;
 use crate::settings::Settings;
 use crate::spending::Spending;
 use crate::town::{Pause, Undoable};
+use crate::trackers::Trackers;
 use crate::watch::Looks;
 use crate::{AccountName, AlertId, BeadId, ContextId, ConvoyId, DispatchId, RigName, Seq, Timestamp};
 
@@ -33,13 +36,13 @@ pub struct State {
     pub(crate) undo: Vec<Undoable>,
     pub(crate) last_dispatch_at: Option<Timestamp>,
     pub(crate) rigs: BTreeMap<RigName, Rig>,
-    pub(crate) beads: BTreeMap<BeadId, BeadEntry>,
+    pub(crate) beads: Beads,
     pub(crate) contexts: BTreeMap<ContextId, Context>,
     pub(crate) dispatches: BTreeMap<DispatchId, Dispatch>,
     pub(crate) convoys: BTreeMap<ConvoyId, Convoy>,
     pub(crate) alerts: BTreeMap<AlertId, Alert>,
     /// Beads that vanished from their workspace, with their history, for when they come back.
-    pub(crate) gone: BTreeMap<BeadId, BeadEntry>,
+    pub(crate) gone: Beads,
     /// What each rig's workspace looked like when it was last read.
     pub(crate) sources: BTreeMap<RigName, String>,
     /// What was spent.
@@ -55,7 +58,8 @@ pub struct State {
     pub(crate) dependents: Edges,
     pub(crate) children: Edges,
     pub(crate) cycles: Cycles,
-    pub(crate) tracking: BTreeMap<BeadId, BTreeSet<ConvoyId>>,
+    /// The convoys that track a bead and are not closed, by id.
+    pub(crate) tracking: Lookup<BeadId, Trackers>,
     pub(crate) convoy_open_beads: BTreeMap<ConvoyId, usize>,
     pub(crate) open_contexts: BTreeSet<ContextId>,
     pub(crate) settled: BTreeMap<BeadId, Verdict>,
@@ -210,7 +214,7 @@ impl State {
     }
 
     /// Lets contexts into the queue whose time has come.
-    fn ring_due_timers(&mut self) {
+    pub(crate) fn ring_due_timers(&mut self) {
         while let Some((due, id)) = self.timers.first().cloned() {
             if due > self.clock {
                 break;

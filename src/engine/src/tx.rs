@@ -2,6 +2,7 @@
 //! before the first emit, so planning sees each start it has just made and a refused command leaves no trace.
 
 use crate::Timestamp;
+use crate::bead::{Bead, BeadEvent};
 use crate::event::{Event, Recorded};
 use crate::state::State;
 
@@ -41,6 +42,16 @@ impl<'a> Tx<'a> {
         let recorded = Recorded { seq: self.state.seq().next(), at: self.at, event: event.into() };
         self.state.apply(&recorded);
         self.events.push(recorded);
+    }
+
+    /// Records that beads appeared of which nobody has heard, and applies that at once.
+    pub(crate) fn emit_arrivals<'b>(&mut self, beads: impl Iterator<Item = &'b Bead>) {
+        let (first, at, mut seq) = (self.events.len(), self.at, self.state.seq());
+        self.events.extend(beads.map(|bead| {
+            seq = seq.next();
+            Recorded { seq, at, event: BeadEvent::Observed { bead: Box::new(bead.clone()) }.into() }
+        }));
+        self.state.apply_arrivals(&self.events[first..]);
     }
 
     /// Whether nothing was decided so far.

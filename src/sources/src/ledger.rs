@@ -114,7 +114,7 @@ impl Ledger {
 
     /// Ends a reading of `text`: the beads that changed since they were told, or `all` that it shows.
     pub(crate) fn finish(&mut self, text: &[u8], all: bool) -> Vec<Bead> {
-        let mut beads = Vec::new();
+        let mut beads = Vec::with_capacity(self.fresh.len());
         if all {
             self.slots.iter_mut().for_each(|slot| slot.told = None);
         }

@@ -131,7 +131,7 @@ impl<'a> Record<'a> {
     /// The bead as a rig's workspace shows it: without description, long texts cut, and whatever is unusable left out.
     pub fn into_bead(self, source: RigName) -> Bead {
         let Self { id, fields } = self;
-        let status = BeadStatus::from(cut(fields.status.as_ref()).unwrap_or_default());
+        let status = BeadStatus::from(&*cut(fields.status.as_ref()).unwrap_or_default());
         let closed = status.is_closed();
         let edges = fields.dependencies.unwrap_or_default();
         let mut edges: Vec<Dependency> =
@@ -140,18 +140,23 @@ impl<'a> Record<'a> {
         edges.retain(|edge| edge.on != id || edge.kind.blocks());
         let labels = fields.labels.unwrap_or_default();
         Bead {
-            title: cut(fields.title.as_ref()).unwrap_or_default(),
+            title: cut(fields.title.as_ref()).unwrap_or_default().into_owned(),
             description: None,
-            kind: cut(fields.issue_type.as_ref()).unwrap_or_default(),
+            kind: cut(fields.issue_type.as_ref()).unwrap_or_default().into_owned(),
             status,
             priority: fields.priority.in_range().unwrap_or(default_bead_priority()),
-            assignee: cut(fields.assignee.as_ref()),
-            labels: labels.iter().filter_map(|label| cut(Some(label))).take(MAX_LABELS).collect(),
+            assignee: cut(fields.assignee.as_ref()).map(Cow::into_owned),
+            labels: labels
+                .iter()
+                .filter_map(|label| cut(Some(label)))
+                .take(MAX_LABELS)
+                .map(Cow::into_owned)
+                .collect(),
             dependencies: one_per_pair(edges),
             argv: None,
             created_at: fields.created_at.known().unwrap_or_default(),
             closed_at: fields.closed_at.known().filter(|_| closed),
-            close_reason: cut(fields.close_reason.as_ref()).filter(|_| closed),
+            close_reason: cut(fields.close_reason.as_ref()).filter(|_| closed).map(Cow::into_owned),
             source: Some(source),
             defer_until: fields.defer_until.known(),
             pinned: fields.pinned.unwrap_or_default(),
@@ -191,7 +196,7 @@ impl<'a> Record<'a> {
 
 impl Edge<'_> {
     fn read(&self) -> Result<Dependency, BadId> {
-        let kind = DepKind::from(cut(self.kind.as_ref()).unwrap_or_default());
+        let kind = DepKind::from(&*cut(self.kind.as_ref()).unwrap_or_default());
         let target = cut(self.depends_on_id.as_ref()).unwrap_or_default();
         let any_children = kind == DepKind::WaitsFor && self.opens_with_the_first_child();
         Ok(Dependency { any_children, ..Dependency::from_tracker(&target, kind)? })
@@ -201,7 +206,7 @@ impl Edge<'_> {
     /// other end says nothing.
     fn unnamed(&self) -> Option<Dependency> {
         let written = filled(self.depends_on_id.as_ref())?.to_owned();
-        let kind = DepKind::from(cut(self.kind.as_ref()).unwrap_or_default());
+        let kind = DepKind::from(&*cut(self.kind.as_ref()).unwrap_or_default());
         let on = BeadId::parse("unnamed").ok()?;
         Some(Dependency { written: Some(written), ..Dependency::new(on, kind) })
     }
@@ -226,10 +231,12 @@ fn filled<'t>(text: Option<&'t Text<'_>>) -> Option<&'t str> {
 }
 
 /// A text that says something, cut to a length the journal can bear.
-fn cut(text: Option<&Text<'_>>) -> Option<String> {
+fn cut<'t>(text: Option<&'t Text<'_>>) -> Option<Cow<'t, str>> {
     filled(text).map(|text| {
-        let end = text.char_indices().nth(MAX_TEXT).map_or(text.len(), |(end, _)| end);
-        without_nul(&text[..end])
+        // No text has more characters than bytes, so most need not be counted.
+        let end = if text.len() > MAX_TEXT { text.char_indices().nth(MAX_TEXT) } else { None };
+        let text = end.map_or(text, |(end, _)| &text[..end]);
+        if text.contains('\0') { Cow::Owned(without_nul(text)) } else { Cow::Borrowed(text) }
     })
 }
 

@@ -1,7 +1,5 @@
 //! Dependencies between beads, as commands make them and as trackers write them.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::BeadId;
@@ -58,17 +56,10 @@ impl Dependency {
 }
 
 /// There is one edge per pair of beads; of several, one that blocks wins. By target, so that equal sets are equal.
-pub fn one_per_pair(dependencies: Vec<Dependency>) -> Vec<Dependency> {
-    let mut edges: BTreeMap<BeadId, Dependency> = BTreeMap::new();
-    for edge in dependencies {
-        match edges.get(&edge.on) {
-            Some(known) if known.kind.blocks() || !edge.kind.blocks() => {}
-            _ => {
-                edges.insert(edge.on.clone(), edge);
-            }
-        }
-    }
-    edges.into_values().collect()
+pub fn one_per_pair(mut dependencies: Vec<Dependency>) -> Vec<Dependency> {
+    dependencies.sort_by(|a, b| a.on.cmp(&b.on).then(b.kind.blocks().cmp(&a.kind.blocks())));
+    dependencies.dedup_by(|edge, before| edge.on == before.on);
+    dependencies
 }
 
 /// The kind of a dependency. Four kinds block, parent-child gives hierarchy, the rest only relates.
@@ -117,16 +108,22 @@ impl DepKind {
     }
 }
 
-impl From<String> for DepKind {
-    fn from(word: String) -> Self {
-        match word.as_str() {
+impl From<&str> for DepKind {
+    fn from(word: &str) -> Self {
+        match word {
             "blocks" | "" => Self::Blocks,
             "conditional-blocks" => Self::ConditionalBlocks,
             "waits-for" => Self::WaitsFor,
             "merge-blocks" => Self::MergeBlocks,
             "parent-child" => Self::ParentChild,
-            _ => Self::Other(word),
+            _ => Self::Other(word.to_owned()),
         }
+    }
+}
+
+impl From<String> for DepKind {
+    fn from(word: String) -> Self {
+        Self::from(word.as_str())
     }
 }
 

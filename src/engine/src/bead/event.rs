@@ -134,6 +134,7 @@ impl State {
             BeadEvent::Updated { change, .. } => {
                 let was_closed = self.is_closed(&id);
                 self.change_bead(&id, change);
+                self.beads.note_change(&id);
                 self.closing_changed(&id, was_closed);
             }
             BeadEvent::Closed { reason, closed_at, .. } => {
@@ -143,6 +144,7 @@ impl State {
                     entry.bead.closed_at = Some(closed_at.unwrap_or(at));
                     entry.bead.close_reason = Some(reason.clone()).filter(|text| !text.is_empty());
                 }
+                self.beads.note_change(&id);
                 self.set_verdict(&id, None);
                 self.closing_changed(&id, was_closed);
             }
@@ -153,6 +155,7 @@ impl State {
                     entry.bead.closed_at = None;
                     entry.bead.close_reason = None;
                 }
+                self.beads.note_change(&id);
                 self.set_verdict(&id, None);
                 self.closing_changed(&id, was_closed);
             }
@@ -161,6 +164,7 @@ impl State {
                     entry.bead.dependencies.retain(|d| d.on != dependency.on);
                     entry.bead.dependencies.push(dependency.clone());
                 }
+                self.beads.note_change(&id);
                 self.edges_removed(&id, &dependency.on);
                 self.edges_added(&id, std::slice::from_ref(dependency));
                 self.watch_for_cycles(&id);
@@ -170,6 +174,7 @@ impl State {
                 if let Some(entry) = self.beads.get_mut(&id) {
                     entry.bead.dependencies.retain(|d| d.on != *on);
                 }
+                self.beads.note_change(&id);
                 self.edges_removed(&id, on);
                 self.recount_blockers(&id);
             }
@@ -204,7 +209,7 @@ impl State {
             self.awaited_closes.insert((due, id.clone()));
         }
         let (claimed_since, claimed_by_worker) = claim;
-        let entry = BeadEntry {
+        self.beads.insert(Box::new(BeadEntry {
             bead,
             work,
             claimed_since,
@@ -212,8 +217,7 @@ impl State {
             gone: false,
             open_blockers: 0,
             blocked: false,
-        };
-        self.beads.insert(id.clone(), entry);
+        }));
         match verdict {
             Some(verdict) => {
                 self.settled.insert(id.clone(), verdict);
@@ -225,6 +229,10 @@ impl State {
         }
         self.set_open_blockers(&id);
         self.closing_changed(&id, was_closed);
+        if self.dependents.has(&id, &id) {
+            // It waits for itself: its own arrival was counted above, and again among its dependents.
+            self.recount_blockers(&id);
+        }
     }
 
     /// A bead is nobody's any more: whoever depends on it waits for a bead that nobody has.
@@ -242,7 +250,7 @@ impl State {
         entry.gone = true;
         (entry.open_blockers, entry.blocked) = (0, false);
         (entry.claimed_since, entry.claimed_by_worker) = (None, false);
-        self.gone.insert(id.clone(), entry);
+        self.gone.insert(entry);
         self.closing_changed(id, was_closed);
     }
 

@@ -1,14 +1,17 @@
 //! Beads: pieces of work and the dependencies between them. The scheduler never changes one by itself: native
 //! beads are changed by commands and by their worker's success, workspace beads only by what their source shows.
 
+mod arrival;
 mod dependency;
 mod event;
+mod shelf;
 
 pub use dependency::{DepKind, Dependency, one_per_pair};
 pub use event::{BeadChange, BeadEvent};
 use serde::{Deserialize, Serialize};
+pub(crate) use shelf::Beads;
 
-use crate::graph::Edges;
+use crate::edges::Edges;
 use crate::state::State;
 use crate::{BeadId, ContextId, DispatchId, RigName, Seq, Timestamp};
 
@@ -88,6 +91,12 @@ const NOT_WORK: [&str; 11] = [
     "gt:rig",
 ];
 
+/// Whether Gas Town made the id for a passing record. Most ids have one hyphen, which two looks tell.
+fn is_wisp(id: &BeadId) -> bool {
+    let text = id.as_str();
+    text.find('-') != text.rfind('-') && text.contains("-wisp-")
+}
+
 impl Bead {
     /// Whether a worker can be sent to it. Everything else is a container, a gate or a message.
     pub fn is_slingable(&self) -> bool {
@@ -101,10 +110,7 @@ impl Bead {
         }
         let marks = [
             (self.pinned, "pinned beads are kept in view, not worked on"),
-            (
-                self.ephemeral || self.id.as_str().contains("-wisp-"),
-                "ephemeral beads are not work for a worker",
-            ),
+            (self.ephemeral || is_wisp(&self.id), "ephemeral beads are not work for a worker"),
             (self.is_template, "a template is not work for a worker"),
         ];
         if let Some((_, why)) = marks.iter().find(|(marked, _)| *marked) {
@@ -172,9 +178,9 @@ impl BeadStatus {
     }
 }
 
-impl From<String> for BeadStatus {
-    fn from(word: String) -> Self {
-        match word.as_str() {
+impl From<&str> for BeadStatus {
+    fn from(word: &str) -> Self {
+        match word {
             "open" | "" => Self::Open,
             "in_progress" => Self::InProgress,
             "hooked" => Self::Hooked,
@@ -183,8 +189,14 @@ impl From<String> for BeadStatus {
             "pinned" => Self::Pinned,
             "closed" => Self::Closed,
             "tombstone" => Self::Tombstone,
-            _ => Self::Other(word),
+            _ => Self::Other(word.to_owned()),
         }
+    }
+}
+
+impl From<String> for BeadStatus {
+    fn from(word: String) -> Self {
+        Self::from(word.as_str())
     }
 }
 
@@ -264,8 +276,16 @@ pub struct BeadEntry {
     pub(crate) blocked: bool,
 }
 
+impl BeadEntry {
+    /// How many of its blocking edges lead to beads that are not closed, or that nobody has.
+    pub fn open_blockers(&self) -> usize {
+        self.open_blockers as usize
+    }
+}
+
 impl State {
     /// A bead with its scheduling side.
+    #[inline]
     pub fn bead(&self, id: &BeadId) -> Option<&BeadEntry> {
         self.beads.get(id)
     }
@@ -286,7 +306,7 @@ impl State {
     }
 
     pub(crate) fn is_closed(&self, id: &BeadId) -> bool {
-        self.beads.get(id).is_some_and(|e| e.bead.is_closed())
+        self.beads.number(id).is_some_and(|number| self.beads.is_closed_at(number))
     }
 
     /// The beads that list this one as their parent.

@@ -208,15 +208,10 @@ impl State {
     /// What a convoy tracks after a plan: the planned work, and whatever else it was given by hand.
     fn tracked_by(&self, id: &ConvoyId, plan: &StagePlan) -> Vec<BeadId> {
         let mut tracked: Vec<BeadId> = plan.tracked().cloned().collect();
-        let planned: BTreeSet<&BeadId> = tracked.iter().collect();
         let old = self.convoys.get(id).map(|convoy| convoy.tracked.as_slice()).unwrap_or_default();
-        // Containers that somebody added are no work, but the convoy is not complete without them.
-        let kept = |bead: &&BeadId| {
-            let container = self.beads.get(*bead).is_some_and(|entry| !entry.bead.is_slingable());
-            container && !planned.contains(bead)
-        };
-        let kept: Vec<BeadId> = old.iter().filter(kept).cloned().collect();
-        tracked.extend(kept);
+        // Containers that somebody added are no work, hence not planned, but the convoy is not complete without them.
+        let is_container = |id: &&BeadId| self.beads.get(id).is_some_and(|entry| !entry.bead.is_slingable());
+        tracked.extend(old.iter().filter(is_container).cloned());
         tracked
     }
 

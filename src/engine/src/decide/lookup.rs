@@ -29,7 +29,7 @@ impl State {
             return Err(Refusal::new("unknown-bead", message).hint("ym events shows what became of it"));
         }
         let fits = |id: &BeadId| id.as_str().starts_with(text);
-        let mut candidates = self.beads.range(wanted..).map(|(id, _)| id).take_while(|id| fits(id));
+        let mut candidates = self.beads.ids_in(wanted..).take_while(|id| fits(id));
         match (candidates.next(), candidates.next()) {
             (Some(only), None) => Ok(only.clone()),
             (Some(first), Some(second)) => {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::Asker;
-use super::alerts::Condition;
+use super::alerts::{Condition, bead_key};
 use crate::alert::AlertKind;
 use crate::bead::{Bead, BeadEvent, BeadStatus};
 use crate::context::{CloseReason, Context};
@@ -29,10 +29,8 @@ impl Tx<'_> {
         };
         let taken: BTreeSet<BeadId> =
             reading.beads.iter().filter(theirs).map(|bead| bead.id.clone()).collect();
-        for bead in reading.beads.iter().filter(|bead| !taken.contains(&bead.id)) {
-            self.observe(rig, bead);
-        }
         let vanished = self.disappeared(reading);
+        self.observe_all(reading, &taken);
         for id in &vanished {
             self.emit(BeadEvent::Vanished { id: id.clone() });
             let actor = actor_of(rig);
@@ -44,6 +42,19 @@ impl Tx<'_> {
         self.tell_trouble(reading);
         if self.state().source_stamp(rig) != Some(&reading.stamp) {
             self.emit(TownEvent::SourceRead { rig: rig.clone(), stamp: reading.stamp.clone() });
+        }
+    }
+
+    /// The beads as their workspace shows them. A first reading is taken over as a whole.
+    fn observe_all(&mut self, reading: &SourceReading, taken: &BTreeSet<BeadId>) {
+        let shown = || reading.beads.iter().filter(|bead| !taken.contains(&bead.id));
+        if shown().all(|bead| self.state().is_unheard_of(&bead.id)) {
+            self.emit_arrivals(shown());
+            for bead in shown().filter(|bead| bead.is_closed()) {
+                self.end_alert(&bead_key(&bead.id));
+            }
+        } else {
+            shown().for_each(|bead| self.observe(&reading.rig, bead));
         }
     }
 
@@ -88,13 +99,16 @@ impl Tx<'_> {
     /// waited for them need not wait again.
     fn disappeared(&self, reading: &SourceReading) -> Vec<BeadId> {
         let of_rig =
-            |id: &BeadId| self.state().shows(id) == Some(&reading.rig) && !self.state().is_closed(id);
+            |id: &&BeadId| self.state().shows(id) == Some(&reading.rig) && !self.state().is_closed(id);
         if !(reading.whole && reading.vanished) {
-            return reading.gone.iter().filter(|id| of_rig(id)).cloned().collect();
+            return reading.gone.iter().filter(of_rig).cloned().collect();
         }
-        let shown: BTreeSet<&BeadId> = reading.beads.iter().map(|bead| &bead.id).collect();
-        let known = self.state().beads.keys().filter(|id| of_rig(id));
-        known.filter(|id| !shown.contains(id)).cloned().collect()
+        let mut known: Vec<&BeadId> = self.state().beads.keys().filter(of_rig).collect();
+        if !known.is_empty() {
+            let shown: BTreeSet<&BeadId> = reading.beads.iter().map(|bead| &bead.id).collect();
+            known.retain(|id| !shown.contains(id));
+        }
+        known.into_iter().cloned().collect()
     }
 
     /// Tells a person of beads that are missed, once, until they are back.

@@ -1,34 +1,9 @@
-//! From ids to slots. A plan looks up every end of every dependency, so this is where staging spends its time: the
-//! table keeps short ids in itself, because going to where each id lies in memory costs more than all the rest.
-
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+//! From beads to slots. A plan follows every end of every dependency, so this is where staging spends its time.
 
 use super::reach::Role;
 use crate::BeadId;
 use crate::bead::Bead;
 use crate::state::State;
-
-const HEAD: usize = 16;
-
-/// An id that can be compared, and ordered like the id, without following a pointer unless it is long. Ids contain
-/// no NUL, so what fills up a short head is never part of one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Name<'a> {
-    head: u128,
-    long: Option<&'a BeadId>,
-}
-
-impl<'a> Name<'a> {
-    pub(super) fn of(id: &'a BeadId) -> Self {
-        let bytes = id.as_str().as_bytes();
-        let mut head = [0; HEAD];
-        for (to, from) in head.iter_mut().zip(bytes) {
-            *to = *from;
-        }
-        Self { head: u128::from_be_bytes(head), long: (bytes.len() > HEAD).then_some(id) }
-    }
-}
 
 /// What is known of each bead by its slot.
 #[derive(Default)]
@@ -36,13 +11,17 @@ pub(super) struct Known<'a> {
     pub(super) ids: Vec<&'a BeadId>,
     pub(super) beads: Vec<Option<&'a Bead>>,
     pub(super) roles: Vec<Role>,
+    /// Its number in the town.
+    pub(super) numbers: Vec<u32>,
 }
 
 impl<'a> Known<'a> {
-    fn push(&mut self, id: &'a BeadId, bead: Option<&'a Bead>, role: Role) -> u32 {
+    /// Gives the next slot away.
+    fn push(&mut self, number: u32, id: &'a BeadId, bead: Option<&'a Bead>, role: Role) -> u32 {
         self.ids.push(id);
         self.beads.push(bead);
         self.roles.push(role);
+        self.numbers.push(number);
         self.roles.len() as u32 - 1
     }
 }
@@ -51,45 +30,47 @@ impl<'a> Known<'a> {
 pub(super) struct Finder<'a> {
     state: &'a State,
     pub(super) known: Known<'a>,
-    slots: HashMap<Name<'a>, u32>,
+    /// By number: one more than the slot, or 0. Memory that is never touched costs nothing.
+    slots: Vec<u32>,
 }
 
 impl<'a> Finder<'a> {
     pub(super) fn new(state: &'a State) -> Self {
-        Self { state, known: Known::default(), slots: HashMap::new() }
+        Self { state, known: Known::default(), slots: vec![0; state.beads.numbers()] }
     }
 
     /// Gives the next slot to a bead that has none.
-    pub(super) fn put(&mut self, name: Name<'a>, bead: &'a Bead, role: Role) {
-        let slot = self.known.push(&bead.id, Some(bead), role);
-        self.slots.insert(name, slot);
+    pub(super) fn put(&mut self, number: u32, bead: &'a Bead, role: Role) {
+        let slot = self.known.push(number, &bead.id, Some(bead), role);
+        self.slots[number as usize] = slot + 1;
     }
 
     /// Makes room for so many beads.
     pub(super) fn reserve(&mut self, beads: usize) {
-        self.slots.reserve(beads);
         self.known.ids.reserve(beads);
         self.known.beads.reserve(beads);
         self.known.roles.reserve(beads);
+        self.known.numbers.reserve(beads);
     }
 
     /// The slot of a bead, if it has one.
-    pub(super) fn find(&self, id: &'a BeadId) -> Option<u32> {
-        self.slots.get(&Name::of(id)).copied()
+    pub(super) fn find(&self, number: u32) -> Option<u32> {
+        self.slots[number as usize].checked_sub(1)
     }
 
     /// The slot of a bead that another names; a new one is no member.
-    pub(super) fn slot_of(&mut self, id: &'a BeadId) -> u32 {
-        let vacant = match self.slots.entry(Name::of(id)) {
-            Entry::Occupied(known) => return *known.get(),
-            Entry::Vacant(vacant) => vacant,
-        };
-        let bead = self.state.bead(id).map(|entry| &entry.bead);
+    pub(super) fn slot_of(&mut self, number: u32, id: &'a BeadId) -> u32 {
+        if let Some(slot) = self.find(number) {
+            return slot;
+        }
+        let bead = self.state.beads.at(number).map(|entry| &entry.bead);
         let role = match bead {
             None => Role::Missing,
             Some(bead) if bead.is_closed() => Role::Closed,
             Some(_) => Role::Outside,
         };
-        *vacant.insert(self.known.push(id, bead, role))
+        let slot = self.known.push(number, id, bead, role);
+        self.slots[number as usize] = slot + 1;
+        slot
     }
 }

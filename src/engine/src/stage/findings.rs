@@ -76,9 +76,10 @@ impl Findings<'_> {
     fn rigs(&self, all: &mut Vec<Finding>) {
         let mut of_rig: BTreeMap<&RigName, (&Rig, Vec<u32>)> = BTreeMap::new();
         let mut homeless: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        let mut rigs = self.state.rigs_of_beads();
         for member in self.reach.open_members() {
             let id = self.reach.id(member);
-            match self.state.rig_of(id) {
+            match rigs.of(id) {
                 Some(rig) => of_rig.entry(&rig.name).or_insert_with(|| (rig, Vec::new())).1.push(member),
                 None => homeless.entry(prefix_of(id)).or_default().push(member),
             }

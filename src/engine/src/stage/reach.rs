@@ -1,12 +1,10 @@
 //! Everything a plan has to look at: the beads asked for, and whatever they wait for, directly, through their parents
 //! or through others. Each bead gets a small number, its slot, so that the rest works on arrays.
 
-use std::collections::HashSet;
-
-use super::finder::{Finder, Known, Name};
+use super::finder::{Finder, Known};
 use super::{StageInput, TreeRow};
 use crate::BeadId;
-use crate::bead::{Bead, DepKind};
+use crate::bead::{Bead, BeadEntry, DepKind};
 use crate::state::State;
 
 /// What a bead is to the plan.
@@ -52,14 +50,14 @@ struct Asked<'a> {
     depth: u32,
     is_slingable: bool,
     is_closed: bool,
-    name: Name<'a>,
+    number: u32,
     bead: &'a Bead,
 }
 
 impl<'a> Asked<'a> {
-    fn new(depth: u32, bead: &'a Bead) -> Self {
+    fn new(depth: u32, number: u32, bead: &'a Bead) -> Self {
         let (is_slingable, is_closed) = (bead.is_slingable(), bead.is_closed());
-        Self { depth, is_slingable, is_closed, name: Name::of(&bead.id), bead }
+        Self { depth, is_slingable, is_closed, number, bead }
     }
 }
 
@@ -91,15 +89,15 @@ impl<'a> Reach<'a> {
         };
         let (mut slingable, others): (Vec<Asked<'a>>, Vec<Asked<'a>>) =
             asked.iter().copied().partition(|a| a.is_slingable);
-        slingable.sort_by_key(|asked| asked.name);
+        slingable.sort_by_key(|asked| &asked.bead.id);
         let mut finder = Finder::new(state);
         finder.reserve(asked.len());
         let is_open = |asked: &&Asked<'_>| !asked.is_closed;
-        slingable.iter().filter(is_open).for_each(|a| finder.put(a.name, a.bead, Role::Member));
+        slingable.iter().filter(is_open).for_each(|a| finder.put(a.number, a.bead, Role::Member));
         let open_members = finder.known.roles.len() as u32;
-        slingable.iter().filter(|a| a.is_closed).for_each(|a| finder.put(a.name, a.bead, Role::Closed));
-        for Asked { name, bead, is_closed, .. } in others {
-            finder.put(name, bead, if is_closed { Role::Closed } else { Role::Outside });
+        slingable.iter().filter(|a| a.is_closed).for_each(|a| finder.put(a.number, a.bead, Role::Closed));
+        for Asked { number, bead, is_closed, .. } in others {
+            finder.put(number, bead, if is_closed { Role::Closed } else { Role::Outside });
         }
         let (mut open, mut closed) = (0..open_members, open_members..);
         let members = slingable.iter().filter_map(|a| if a.is_closed { closed.next() } else { open.next() });
@@ -113,24 +111,24 @@ impl<'a> Reach<'a> {
             waits: Vec::new(),
             unknown,
         };
-        reach.follow_all(&mut finder);
+        reach.follow_all(state, &mut finder);
         reach.known = finder.known;
         reach
     }
 
     /// Follows what each bead waits for until nothing new turns up.
-    fn follow_all(&mut self, finder: &mut Finder<'a>) {
+    fn follow_all(&mut self, state: &'a State, finder: &mut Finder<'a>) {
         let mut slot = 0;
         while let Some(role) = finder.known.roles.get(slot) {
             self.offsets.push(self.waits.len() as u32);
+            let targets = state.beads.targets(finder.known.numbers[slot]);
             match (role, finder.known.beads[slot]) {
-                (Role::Member | Role::Outside, Some(bead)) => self.follow(finder, slot, bead),
+                (Role::Member | Role::Outside, Some(bead)) => self.follow(finder, slot, bead, targets),
                 // What is done waits no more, but may still join two beads of an epic.
                 (Role::Closed, Some(bead)) if slot < self.asked.len() => {
-                    for edge in bead.dependencies.iter().filter(|d| d.kind.blocks()) {
-                        if let Some(target) = finder.find(&edge.on) {
-                            self.join(slot, target as usize);
-                        }
+                    let blocking = bead.dependencies.iter().zip(targets).filter(|(d, _)| d.kind.blocks());
+                    for target in blocking.filter_map(|(_, on)| finder.find(*on)) {
+                        self.join(slot, target as usize);
                     }
                 }
                 (Role::Closed | Role::Missing, _) | (_, None) => {}
@@ -140,9 +138,9 @@ impl<'a> Reach<'a> {
         self.offsets.push(self.waits.len() as u32);
     }
 
-    fn follow(&mut self, finder: &mut Finder<'a>, slot: usize, bead: &'a Bead) {
-        for edge in bead.dependencies.iter().filter(|d| d.kind.makes_wait()) {
-            let target = finder.slot_of(&edge.on);
+    fn follow(&mut self, finder: &mut Finder<'a>, slot: usize, bead: &'a Bead, targets: &[u32]) {
+        for (edge, on) in bead.dependencies.iter().zip(targets).filter(|(d, _)| d.kind.makes_wait()) {
+            let target = finder.slot_of(*on, &edge.on);
             let role = finder.known.roles[target as usize];
             if edge.kind == DepKind::ParentChild {
                 if matches!(role, Role::Member | Role::Outside) {
@@ -223,16 +221,17 @@ impl<'a> Reach<'a> {
 /// the first. The bead itself is no work of its own.
 fn descent<'a>(state: &'a State, root: &'a BeadId) -> Vec<Asked<'a>> {
     let mut found = Vec::new();
-    let mut seen = HashSet::new();
-    let mut pending: Vec<(u32, &'a Bead)> = state.bead(root).map(|e| (0, &e.bead)).into_iter().collect();
-    while let Some((depth, bead)) = pending.pop() {
-        let asked = Asked::new(depth, bead);
-        if !seen.insert(asked.name) {
+    let mut seen = vec![false; state.beads.numbers()];
+    let mut pending: Vec<(u32, u32)> = state.beads.number(root).map(|root| (0, root)).into_iter().collect();
+    while let Some((depth, number)) = pending.pop() {
+        let Some(BeadEntry { bead, .. }) = state.beads.at(number) else { continue };
+        if std::mem::replace(&mut seen[number as usize], true) {
             continue;
         }
+        let asked = Asked::new(depth, number, bead);
         let below = pending.len();
-        let children = state.children_of(&bead.id).filter_map(|child| state.bead(child));
-        pending.extend(children.map(|child| (depth + 1, &child.bead)));
+        let children = state.children_of(&bead.id).filter_map(|child| state.beads.number(child));
+        pending.extend(children.map(|child| (depth + 1, child)));
         pending[below..].reverse();
         found.push(Asked { is_slingable: asked.is_slingable && depth > 0, ..asked });
     }
@@ -241,13 +240,14 @@ fn descent<'a>(state: &'a State, root: &'a BeadId) -> Vec<Asked<'a>> {
 
 /// The slingable ones of these beads, by id, and the ids that nobody has.
 fn listed<'a>(state: &'a State, ids: &'a [BeadId]) -> (Vec<Asked<'a>>, Vec<&'a BeadId>) {
-    let mut names: Vec<(Name<'a>, &BeadId)> = ids.iter().map(|id| (Name::of(id), id)).collect();
-    names.sort_unstable_by_key(|(name, _)| *name);
-    names.dedup_by_key(|(name, _)| *name);
-    let (mut found, mut unknown) = (Vec::with_capacity(names.len()), Vec::new());
-    for (_, id) in names {
-        match state.bead(id) {
-            Some(entry) => found.push(Asked::new(0, &entry.bead)),
+    let mut ids: Vec<&BeadId> = ids.iter().collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let (mut found, mut unknown) = (Vec::with_capacity(ids.len()), Vec::new());
+    for id in ids {
+        let number = state.beads.number(id);
+        match number.and_then(|number| Some((number, state.beads.at(number)?))) {
+            Some((number, entry)) => found.push(Asked::new(0, number, &entry.bead)),
             None => unknown.push(id),
         }
     }

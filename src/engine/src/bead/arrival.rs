@@ -1,0 +1,165 @@
+//! Many beads that nobody has heard of, taken over at once, as from the first reading of a workspace. The state is the
+//! same as if they had come one by one; the indexes are brought up to date once, when all of them are there.
+
+use super::{Bead, BeadEntry, BeadEvent, BeadStatus, DepKind, Work};
+use crate::checkpoint::Entity;
+use crate::event::{Event, Recorded};
+use crate::state::State;
+use crate::{BeadId, Seq};
+
+impl State {
+    /// Whether nothing here knows this id but dependencies on it.
+    pub(crate) fn is_unheard_of(&self, id: &BeadId) -> bool {
+        !self.beads.contains_key(id) && !self.gone.contains_key(id) && !self.tracking.contains_key(id)
+    }
+
+    /// Folds in that beads appeared: all of them unheard of, and each once.
+    pub(crate) fn apply_arrivals(&mut self, arrivals: &[Recorded]) {
+        let (Some(first), Some(last)) = (arrivals.first(), arrivals.last()) else { return };
+        self.seq = last.seq;
+        self.clock = self.clock.max(last.at);
+        self.beads.reserve(arrivals.len());
+        self.dependents.reserve(arrivals.len());
+        let numbers: Vec<u32> = arrivals.iter().filter_map(|arrival| self.put_arrival(arrival)).collect();
+        for arrival in arrivals {
+            if let Some(bead) = arriving(arrival) {
+                self.edges_added(&bead.id, &bead.dependencies);
+                self.dirty.insert(Entity::Bead(bead.id.clone()));
+            }
+        }
+        for number in &numbers {
+            let count = self.count_open_blockers_at(*number);
+            if let Some(entry) = self.beads.at_mut(*number) {
+                entry.open_blockers = count;
+            }
+        }
+        for number in &numbers {
+            let blocked = self.beads.at(*number).is_some_and(|entry| {
+                entry.open_blockers > 0 || (has_parent(&entry.bead) && self.derive_blocked(&entry.bead.id))
+            });
+            if let Some(entry) = self.beads.at_mut(*number) {
+                entry.blocked = blocked;
+            }
+        }
+        for bead in arrivals.iter().filter_map(arriving) {
+            self.watch_for_cycles(&bead.id);
+            self.tell_those_before(bead, first.seq);
+        }
+        self.ring_due_timers();
+    }
+
+    /// Puts the record of a bead in; what follows from it is left to the caller.
+    fn put_arrival(&mut self, arrival: &Recorded) -> Option<u32> {
+        let bead = arriving(arrival)?.clone();
+        if let Some(until) = bead.defer_until.filter(|until| *until > self.clock) {
+            self.alarms.insert((until, bead.id.clone()));
+        }
+        let is_claimed = matches!(bead.status, BeadStatus::InProgress | BeadStatus::Hooked);
+        Some(self.beads.insert(Box::new(BeadEntry {
+            bead,
+            work: Work { history: vec![arrival.seq], ..Work::default() },
+            claimed_since: is_claimed.then_some(arrival.at),
+            claimed_by_worker: false,
+            gone: false,
+            open_blockers: 0,
+            blocked: false,
+        })))
+    }
+
+    /// Beads that were there before and had named this one find somebody behind the name.
+    fn tell_those_before(&mut self, bead: &Bead, first: Seq) {
+        let was_before = |id: &&BeadId| {
+            let seen = self.work(id).and_then(|work| work.history.first());
+            seen.is_none_or(|seen| *seen < first)
+        };
+        let children = self.children_of(&bead.id).any(|id| was_before(&id));
+        let waiting: Vec<BeadId> = if bead.is_closed() {
+            self.dependents_of(&bead.id).filter(was_before).cloned().collect()
+        } else {
+            Vec::new()
+        };
+        for id in &waiting {
+            self.recount_blockers(id);
+        }
+        if children {
+            self.spread_blocked(&bead.id);
+        }
+    }
+}
+
+fn arriving(arrival: &Recorded) -> Option<&Bead> {
+    match &arrival.event {
+        Event::Bead(BeadEvent::Observed { bead }) => Some(bead),
+        Event::Bead(_)
+        | Event::Town(_)
+        | Event::Rig(_)
+        | Event::Context(_)
+        | Event::Dispatch(_)
+        | Event::Preemption(_)
+        | Event::Convoy(_)
+        | Event::Alert(_) => None,
+    }
+}
+
+fn has_parent(bead: &Bead) -> bool {
+    bead.dependencies.iter().any(|edge| edge.kind == DepKind::ParentChild)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::super::Dependency;
+    use super::*;
+    use crate::Timestamp;
+
+    const IDS: usize = 12;
+
+    /// A bead as (status, dependencies, whether it is put off).
+    type Sketch = (usize, Vec<(usize, usize)>, bool);
+
+    fn sketches() -> impl Strategy<Value = Vec<Sketch>> {
+        vec((0..4_usize, vec((0..IDS + 2, 0..4_usize), 0..4), any::<bool>()), IDS)
+    }
+
+    fn id(number: usize) -> BeadId {
+        BeadId::parse(&format!("y-{number:02}")).expect("valid")
+    }
+
+    fn observed(number: usize, seq: u64, (status, edges, put_off): &Sketch) -> Recorded {
+        let kinds = ["blocks", "parent-child", "related", "waits-for"];
+        let statuses = ["open", "closed", "in_progress", "tombstone"];
+        let edges = edges.iter().map(|(on, kind)| Dependency::new(id(*on), DepKind::from(kinds[*kind])));
+        let bead = serde_json::json!({
+            "id": id(number), "title": "a bead", "created_at": "2026-11-16T09:30:00Z",
+            "status": statuses[*status],
+            "defer_until": put_off.then_some("2026-11-17T09:30:00Z"),
+        });
+        let mut bead: Bead = serde_json::from_value(bead).expect("a bead");
+        bead.dependencies = super::super::one_per_pair(edges.collect());
+        let at = Timestamp::from_millis(1_000 + seq as i64);
+        Recorded { seq: Seq(seq), at, event: BeadEvent::Observed { bead: Box::new(bead) }.into() }
+    }
+
+    proptest! {
+        #[test]
+        fn beads_that_come_at_once_are_as_if_they_had_come_one_by_one(
+            sketches in sketches(), before in 0..=IDS, order in Just((0..IDS).collect::<Vec<_>>()).prop_shuffle(),
+        ) {
+            let events: Vec<Recorded> =
+                (1..).zip(&order).map(|(seq, number)| observed(*number, seq, &sketches[*number])).collect();
+            let mut at_once = State::default();
+            events[..before].iter().for_each(|event| at_once.apply(event));
+            let mut one_by_one = at_once.clone();
+            at_once.apply_arrivals(&events[before..]);
+            events[before..].iter().for_each(|event| one_by_one.apply(event));
+            prop_assert_eq!(&at_once.dirty, &one_by_one.dirty);
+            at_once.settle_cycles();
+            one_by_one.settle_cycles();
+            prop_assert_eq!(at_once.cycles, one_by_one.cycles);
+            prop_assert_eq!(at_once.check_same_as(&one_by_one).map_err(|e| e.to_string()), Ok(()));
+            prop_assert_eq!(at_once.check_indexes().map_err(|e| e.to_string()), Ok(()));
+        }
+    }
+}
