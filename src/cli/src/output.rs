@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
-use serde_json::value::RawValue;
+use yard_client::Document;
 
 use crate::args::ColorChoice;
 
@@ -99,7 +99,7 @@ impl Out {
     }
 
     /// A document as it came.
-    pub(crate) fn document(&mut self, document: &RawValue) -> io::Result<()> {
+    pub(crate) fn document(&mut self, document: &Document) -> io::Result<()> {
         self.line(document.get())
     }
 

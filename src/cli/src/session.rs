@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use yard_client::{Ask, Request};
+use yard_client::{Ask, Document, Request};
 use yard_daemon::{Answered, NoTown, TownDir};
 use yard_engine::Command;
 
@@ -54,7 +54,7 @@ impl Session {
     }
 
     /// Asks the town; its notices go to standard error.
-    pub(crate) fn ask(&mut self, ask: Ask) -> Result<Box<RawValue>, Report> {
+    pub(crate) fn ask(&mut self, ask: Ask) -> Result<Document, Report> {
         let town = self.town()?;
         let answered = ask_town(&town, ask, &mut |_| true)?;
         for notice in &answered.notices {
@@ -70,7 +70,7 @@ impl Session {
     }
 
     /// Asks the town to change something.
-    pub(crate) fn command(&mut self, command: Command) -> Result<Box<RawValue>, Report> {
+    pub(crate) fn command(&mut self, command: Command) -> Result<Document, Report> {
         self.ask(Ask::Command { command })
     }
 }

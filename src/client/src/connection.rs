@@ -8,11 +8,14 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use yard_engine::Refusal;
 
-use crate::protocol::{Hello, PROTOCOL_VERSION, Reply, Request};
+use crate::document::Document;
+use crate::protocol::{Hello, PROTOCOL_VERSION, Reply, Request, document_in};
 use crate::socket::SocketPath;
 
 /// How long a server may take to greet.
 const GREETING: Duration = Duration::from_secs(5);
+/// How much is read at once: some answers are long.
+const AT_ONCE: usize = 128 * 1024;
 
 /// An open connection, greeted by the server.
 #[derive(Debug)]
@@ -45,7 +48,7 @@ pub enum Lost {
 }
 
 /// A document with notices for people, or a refusal.
-pub type Answer = Result<(Box<RawValue>, Vec<String>), Refusal>;
+pub type Answer = Result<(Document, Vec<String>), Refusal>;
 
 impl Connection {
     /// Connects and reads the greeting.
@@ -54,7 +57,7 @@ impl Connection {
         let stream = UnixStream::connect(path.as_path()).map_err(Lost::BeforeAsking)?;
         // A server that was stopped still has its socket: it must not stop us too.
         stream.set_read_timeout(Some(GREETING)).map_err(Lost::BeforeAsking)?;
-        let mut reader = BufReader::new(stream);
+        let mut reader = BufReader::with_capacity(AT_ONCE, stream);
         let mut line = String::new();
         let read = reader.read_line(&mut line).map_err(Lost::BeforeAsking)?;
         if read == 0 {
@@ -90,15 +93,18 @@ impl Connection {
             if read == 0 {
                 return Err(Lost::WhileWaiting(io::ErrorKind::UnexpectedEof.into()));
             }
+            if let Some(place) = document_in(&answer) {
+                return Ok(Ok((Document::within(answer, place), Vec::new())));
+            }
             let reply: Reply =
                 serde_json::from_str(&answer).map_err(|e| Lost::WhileWaiting(io::Error::other(e)))?;
             match reply {
                 Reply::Item(item) => {
                     if !each(item) {
-                        return Ok(Ok((RawValue::NULL.to_owned(), Vec::new())));
+                        return Ok(Ok((Document::null(), Vec::new())));
                     }
                 }
-                Reply::Ok { document, notices } => return Ok(Ok((document, notices))),
+                Reply::Ok { document, notices } => return Ok(Ok((document.into(), notices))),
                 Reply::Error(refusal) => return Ok(Err(refusal)),
             }
         }

@@ -5,12 +5,14 @@
 //! through [`Safe`]. It must not open the journal, start a runtime or read the config.
 
 mod connection;
+mod document;
 mod protocol;
 mod safe;
 mod socket;
 pub mod views;
 
 pub use connection::{Answer, Connection, Lost};
+pub use document::Document;
 pub use protocol::{Ask, BeadFilter, EventsAsk, Hello, PROTOCOL_VERSION, Reply, Request, ServerRole};
 pub use safe::{Safe, safe_line};
 pub use socket::SocketPath;

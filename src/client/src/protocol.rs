@@ -1,6 +1,9 @@
 //! The socket protocol: JSON lines over a Unix socket. The server speaks first, with a versioned hello; then each
 //! request gets zero or more items and one final reply.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use yard_engine::{Command, Refusal, Seq, Timestamp};
@@ -199,5 +202,63 @@ impl Reply {
             Ok(document) => Self::Ok { document, notices: Vec::new() },
             Err(error) => Self::Error(Refusal::new("internal", error.to_string())),
         }
+    }
+
+    /// Its line on the wire, in pieces, so that a long document need not be copied for it. The document comes last:
+    /// whoever reads finds it without going through it.
+    pub fn line(&self) -> serde_json::Result<[Cow<'_, [u8]>; 3]> {
+        const NOTHING: Cow<'static, [u8]> = Cow::Borrowed(b"");
+        Ok(match self {
+            Self::Ok { document, notices } => {
+                let start = match notices.as_slice() {
+                    [] => BEFORE_DOCUMENT.to_owned(),
+                    notices => {
+                        format!(r#"{{"ok":{{"notices":{},"document":"#, serde_json::to_string(notices)?)
+                    }
+                };
+                let (document, end) = (document.get().as_bytes(), AFTER_DOCUMENT.as_bytes());
+                [Cow::Owned(start.into_bytes()), Cow::Borrowed(document), Cow::Borrowed(end)]
+            }
+            Self::Item(_) | Self::Error(_) => {
+                let mut line = serde_json::to_vec(self)?;
+                line.push(b'\n');
+                [Cow::Owned(line), NOTHING, NOTHING]
+            }
+        })
+    }
+}
+
+/// A line with nothing but a document begins and ends like this.
+const BEFORE_DOCUMENT: &str = r#"{"ok":{"notices":[],"document":"#;
+const AFTER_DOCUMENT: &str = "}}\n";
+
+/// Where the document of such a line stands; none of any other line.
+pub(crate) fn document_in(line: &str) -> Option<Range<usize>> {
+    let document = line.strip_prefix(BEFORE_DOCUMENT)?.strip_suffix(AFTER_DOCUMENT)?;
+    Some(BEFORE_DOCUMENT.len()..BEFORE_DOCUMENT.len() + document.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_in_pieces_reads_like_the_line_as_a_whole() {
+        let document = || serde_json::value::to_raw_value(&["a", "b"]).expect("a document");
+        let replies = [
+            Reply::Ok { document: document(), notices: Vec::new() },
+            Reply::Ok { document: document(), notices: vec!["one \"two\"".to_owned()] },
+            Reply::Item(document()),
+            Reply::Error(Refusal::new("code", "message")),
+        ];
+        for (number, reply) in replies.iter().enumerate() {
+            let line = String::from_utf8(reply.line().expect("a line").concat()).expect("a text");
+            let read: Reply = serde_json::from_str(&line).expect("a reply");
+            assert_eq!(format!("{read:?}"), format!("{reply:?}"));
+            let found = document_in(&line).map(|place| &line[place]);
+            assert_eq!(found, (number == 0).then_some(r#"["a","b"]"#));
+        }
+        let from_before = serde_json::to_string(&replies[1]).expect("a line") + "\n";
+        assert_eq!(document_in(&from_before), None);
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 use yard_client::views::{DaemonView, WaitView};
-use yard_client::{Ask, Connection, Lost, Reply, Request};
+use yard_client::{Ask, Connection, Document, Lost, Reply, Request};
 use yard_engine::{Refusal, Standing, Tx};
 use yard_journal::{JournalError, Lease, LeaseError, Reader, Role};
 
@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Answered {
     /// The document.
-    pub document: Box<RawValue>,
+    pub document: Document,
     /// For stderr.
     pub notices: Vec<String>,
 }
@@ -110,7 +110,7 @@ fn last_word(replies: Vec<Reply>, each: Each<'_>) -> Result<Answered, AskError> 
             Reply::Item(item) => {
                 each(item);
             }
-            Reply::Ok { document, notices } => return Ok(Answered { document, notices }),
+            Reply::Ok { document, notices } => return Ok(Answered { document: document.into(), notices }),
             Reply::Error(refusal) => return Err(refusal.into()),
         }
     }
@@ -154,7 +154,7 @@ fn read_events(town: &TownDir, query: &yard_client::EventsAsk, each: Each<'_>) -
             last => return last_word(vec![last], each),
         }
     }
-    Ok(Answered { document: RawValue::NULL.to_owned(), notices: Vec::new() })
+    Ok(Answered { document: Document::null(), notices: Vec::new() })
 }
 
 /// Waits without anybody serving: looks again and again, taking in what workers left, until all have ended or
@@ -192,7 +192,7 @@ fn wait_unserved(town: &TownDir, request: &Request, each: Each<'_>) -> Result<An
                 view.timed_out = waits_for_workers && time_is_up;
                 let document = serde_json::value::to_raw_value(&view)
                     .map_err(|e| Refusal::new("internal", e.to_string()))?;
-                return Ok(Answered { document, notices: answered.notices });
+                return Ok(Answered { document: document.into(), notices: answered.notices });
             }
             wanted.extend(view.stuck.iter().map(|stuck| stuck.id.to_string()));
         }

@@ -19,6 +19,8 @@ use crate::town::TownDir;
 
 /// Longest request accepted; an `add --file` of many thousand lines fits.
 const LONGEST_REQUEST: u64 = 256 * 1024 * 1024;
+/// A longer reply is written in pieces rather than copied.
+const AT_ONCE: usize = 64 * 1024;
 
 /// How long answers may take to reach their clients when the server ends.
 const LAST_WORDS: Duration = Duration::from_millis(300);
@@ -187,13 +189,13 @@ async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
         }
         if line.last() != Some(&b'\n') {
             let refusal = Refusal::new("bad-request", "the request is too long or was cut off");
-            return write_line(&mut write, &Reply::Error(refusal)).await;
+            return write_reply(&mut write, &Reply::Error(refusal)).await;
         }
         let request: Request = match serde_json::from_slice(&line) {
             Ok(request) => request,
             Err(error) => {
                 let refusal = Refusal::new("bad-request", format!("the request cannot be read: {error}"));
-                write_line(&mut write, &Reply::Error(refusal)).await?;
+                write_reply(&mut write, &Reply::Error(refusal)).await?;
                 continue;
             }
         };
@@ -207,7 +209,7 @@ async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
                 reply = replies.recv() => match reply {
                     None => return Ok(()),
                     Some(reply) => {
-                        write_line(&mut write, &reply).await?;
+                        write_reply(&mut write, &reply).await?;
                         if !matches!(reply, Reply::Item(_)) {
                             break;
                         }
@@ -223,9 +225,20 @@ async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
         }
         if !ahead.is_empty() {
             let refusal = Refusal::new("bad-request", "one request at a time: wait for the answer");
-            return write_line(&mut write, &Reply::Error(refusal)).await;
+            return write_reply(&mut write, &Reply::Error(refusal)).await;
         }
     }
+}
+
+async fn write_reply(write: &mut (impl AsyncWriteExt + Unpin), reply: &Reply) -> io::Result<()> {
+    let pieces = reply.line()?;
+    if pieces.iter().map(|piece| piece.len()).sum::<usize>() <= AT_ONCE {
+        return write.write_all(&pieces.concat()).await;
+    }
+    for piece in &pieces {
+        write.write_all(piece).await?;
+    }
+    Ok(())
 }
 
 async fn write_line<T: serde::Serialize>(

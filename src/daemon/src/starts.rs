@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use yard_client::Reply;
-use yard_client::views::{self, FailedStart, RunView, SlingView};
+use yard_client::views::{self, FailedStart, RunView, SlingView, StageDocument};
 use yard_engine::command::{SlingAction, SlingResult};
 use yard_engine::dispatch::{DispatchEvent, Outcome};
 use yard_engine::plan::{PlanReason, Start};
@@ -234,7 +234,8 @@ impl Waiting {
             Promise::Staged { staged, .. } => {
                 let Staged { convoy_id, restaged, plan, launched } = staged;
                 let wave1 = launched.map(|results| settle(state, results));
-                Reply::document(&views::stage(state, convoy_id, restaged, &plan, wave1))
+                let (convoy_id, wave1) = (convoy_id.as_ref(), wave1.as_deref());
+                Reply::document(&StageDocument { state, convoy_id, restaged, plan: &plan, wave1 })
             }
             Promise::Launched { convoy_id, results, .. } => {
                 Reply::document(&views::launched(state, convoy_id, settle(state, results)))

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use yard_client::Ask;
-use yard_client::views::{ConvoyList, ConvoyView, LaunchView, StageView, StrandedList};
+use yard_client::views::{ConvoyList, ConvoyView, LaunchView, StageOutcome, StageView, StrandedList};
 use yard_engine::Command;
 use yard_engine::command::NewConvoy;
 
@@ -33,14 +33,16 @@ pub(super) fn run(session: &mut Session, command: ConvoyCmd) -> Done {
 
 fn stage(session: &mut Session, targets: Vec<String>, title: Option<String>, launch: bool) -> Done {
     let document = session.command(Command::ConvoyStage { targets, title, launch })?;
-    let view: StageView = serde_json::from_str(document.get())?;
-    if session.out.json() {
+    let StageOutcome { convoy_id, launched } = if session.out.json() {
         session.out.document(&document)?;
+        StageOutcome::of(document.get(), launch)?
     } else {
+        let view: StageView = serde_json::from_str(document.get())?;
         render::staged(&mut session.out, &view)?;
-    }
-    let Some(id) = &view.convoy_id else { return Ok(FAILED) };
-    if launch && !view.launched {
+        StageOutcome { convoy_id: view.convoy_id, launched: view.launched }
+    };
+    let Some(id) = convoy_id else { return Ok(FAILED) };
+    if launch && !launched {
         session.out.notice(&format!(
             "not launched because of its warnings; ym convoy launch {id} --force launches it in spite of them"
         ));

@@ -23,8 +23,7 @@ mod worker;
 mod workspace;
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
-use yard_client::Safe;
+use yard_client::{Document, Safe};
 use yard_engine::Command;
 
 use crate::args::{Cli, Cmd};
@@ -97,7 +96,7 @@ fn change(session: &mut Session, command: Command) -> Done {
 }
 
 /// Prints the answer to a change: the document, the ids, or a sentence.
-fn say(session: &mut Session, document: &RawValue, sentence: impl FnOnce(&Outcome) -> String) -> Done {
+fn say(session: &mut Session, document: &Document, sentence: impl FnOnce(&Outcome) -> String) -> Done {
     if session.out.json() {
         session.out.document(document)?;
         return Ok(0);

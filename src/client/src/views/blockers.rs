@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use yard_engine::bead::{BeadEntry, DepKind};
 use yard_engine::{BeadId, State};
 
 /// Of what a bead inherits, only the nearest are named: a chain of a thousand parents would name a thousand each time.
@@ -20,22 +21,28 @@ impl<'a> Blockers<'a> {
     }
 
     /// The beads this one waits for: all of its own, the nearest of its open ancestors'; each once.
-    pub(super) fn of(&mut self, id: &BeadId) -> Vec<BeadId> {
-        let Some(entry) = self.state.bead(id) else { return Vec::new() };
-        let mut found: Vec<&BeadId> = self.own(&entry.bead.id).collect();
-        for parent in self.state.parents_of(&entry.bead.id) {
-            found.extend(self.handed_down_by(parent));
+    pub(super) fn of(&mut self, entry: &'a BeadEntry) -> Vec<&'a BeadId> {
+        let mut found: Vec<&BeadId> = self.own(entry).collect();
+        let own = found.len();
+        for parent in entry.bead.dependencies.iter().filter(|edge| edge.kind == DepKind::ParentChild) {
+            found.extend(self.handed_down_by(&parent.on));
+        }
+        if found.len() == own {
+            // There is one edge per pair.
+            return found;
         }
         let mut seen = BTreeSet::new();
-        found.into_iter().filter(|on| seen.insert(*on)).cloned().collect()
+        found.into_iter().filter(|on| seen.insert(*on)).collect()
     }
 
     /// Blocking edges to beads that are not closed, or that nobody has.
-    fn own(&self, id: &'a BeadId) -> impl Iterator<Item = &'a BeadId> + use<'a> {
+    fn own(&self, entry: &'a BeadEntry) -> impl Iterator<Item = &'a BeadId> + use<'a> {
         let state = self.state;
-        let edges = state.bead(id).into_iter().flat_map(|entry| &entry.bead.dependencies);
-        let blocking = edges.filter(|edge| edge.kind.blocks()).map(|edge| &edge.on);
-        blocking.filter(move |on| state.bead(on).is_none_or(|entry| !entry.bead.is_closed()))
+        let edges = entry.bead.dependencies.iter().filter(|edge| edge.kind.blocks());
+        // Mostly all are open, and nobody has to look.
+        let all = edges.clone().count() == entry.open_blockers();
+        let blocking = edges.map(|edge| &edge.on);
+        blocking.filter(move |on| all || state.bead(on).is_none_or(|entry| !entry.bead.is_closed()))
     }
 
     /// What an ancestor hands down, nearest first. Its own ancestors come first, without recursion.
@@ -58,7 +65,8 @@ impl<'a> Blockers<'a> {
                 Step::Leave(ancestor) => {
                     let above = self.state.parents_of(ancestor);
                     let above = above.filter_map(|parent| self.handed_down.get(parent)).flatten().copied();
-                    let found = self.own(ancestor).chain(above).take(INHERITED).collect();
+                    let own = self.state.bead(ancestor).into_iter().flat_map(|entry| self.own(entry));
+                    let found = own.chain(above).take(INHERITED).collect();
                     self.handed_down.insert(ancestor, found);
                 }
             }
@@ -79,7 +87,8 @@ mod tests {
     use super::*;
 
     fn of(town: &Town, id: &str) -> Vec<String> {
-        Blockers::new(&town.0).of(&bead_id(id)).iter().map(ToString::to_string).collect()
+        let entry = town.0.bead(&bead_id(id)).expect("a bead");
+        Blockers::new(&town.0).of(entry).iter().map(ToString::to_string).collect()
     }
 
     #[test]

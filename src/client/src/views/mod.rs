@@ -27,7 +27,9 @@ pub use scheduler::{
     scheduler_list, scheduler_status,
 };
 pub use show::{ContextView, DispatchView, LogView, ShowView, WhyView, context, dispatch, why, why_convoy};
-pub use stage::{GatedView, LaunchView, StageView, TaskView, TreeNode, WaveView, launched, stage};
+pub use stage::{
+    GatedView, LaunchView, StageDocument, StageOutcome, StageView, TaskView, TreeNode, WaveView, launched,
+};
 pub use status::{
     DaemonView, FailedStart, Outcomes, RestingAccount, RunView, RunningView, SlingView, SpendingView,
     StatusView, StuckView, WaitView, running, status,

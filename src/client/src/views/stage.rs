@@ -1,6 +1,10 @@
 //! What staging and launching a convoy answer.
 
-use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
+use yard_engine::bead::BeadEntry;
 use yard_engine::command::SlingResult;
 use yard_engine::convoy::Convoy;
 use yard_engine::stage::{Finding, Gated, StagePlan, TreeRow};
@@ -37,6 +41,27 @@ pub struct StageView {
     /// If so, what became of the beads of its first wave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wave1: Option<Vec<SlingResult>>,
+}
+
+/// What a plan came to, for whoever passes the rest of the document on as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct StageOutcome {
+    /// The convoy; none when errors kept it from being made.
+    pub convoy_id: Option<ConvoyId>,
+    /// It was let go at once.
+    #[serde(default)]
+    pub launched: bool,
+}
+
+impl StageOutcome {
+    /// Reads it from a document. If nothing was to be launched the beginning says all, and a long rest is not gone
+    /// through.
+    pub fn of(document: &str, launch: bool) -> serde_json::Result<Self> {
+        let beginning = document.find(",\"restaged\":").filter(|_| !launch);
+        let beginning =
+            beginning.and_then(|end| serde_json::from_str(&format!("{}}}", &document[..end])).ok());
+        beginning.map_or_else(|| serde_json::from_str(document), Ok)
+    }
 }
 
 /// Beads that could start together.
@@ -114,45 +139,48 @@ pub struct LaunchView {
     pub wave1: Vec<SlingResult>,
 }
 
-/// Renders a plan, and what its launch did if there was one.
-pub fn stage(
-    state: &State,
-    convoy_id: Option<ConvoyId>,
-    restaged: bool,
-    plan: &StagePlan,
-    wave1: Option<Vec<SlingResult>>,
-) -> StageView {
-    let status = match (plan.errors.as_slice(), plan.warnings.as_slice()) {
-        ([], []) => "staged:ready",
-        ([], _) => "staged:warnings",
-        _ => "error",
-    };
-    let mut blockers = Blockers::new(state);
-    let mut task = |id: &BeadId| {
-        let about = About::of(state, id);
-        TaskView {
-            id: id.clone(),
-            title: about.title,
-            kind: about.kind,
-            rig: about.rig,
-            status: about.status,
-            blocked_by: blockers.of(id),
+/// A plan as a [`StageView`], written from the state as it goes: a plan of a million beads is never held twice.
+#[derive(Debug, Clone, Copy)]
+pub struct StageDocument<'a> {
+    /// The town.
+    pub state: &'a State,
+    /// The convoy that was made or changed.
+    pub convoy_id: Option<&'a ConvoyId>,
+    /// Whether it was staged before.
+    pub restaged: bool,
+    /// What it would do.
+    pub plan: &'a StagePlan,
+    /// What its launch did, if there was one.
+    pub wave1: Option<&'a [SlingResult]>,
+}
+
+impl Serialize for StageDocument<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { state, convoy_id, restaged, plan, wave1 } = *self;
+        let status = match (plan.errors.as_slice(), plan.warnings.as_slice()) {
+            ([], []) => "staged:ready",
+            ([], _) => "staged:warnings",
+            _ => "error",
+        };
+        let blockers = RefCell::new(Blockers::new(state));
+        let abouts = About::of_all(state, plan.tree.iter().map(|row| &row.id));
+        let mut document = serializer.serialize_struct("StageView", 11)?;
+        document.serialize_field("status", status)?;
+        document.serialize_field("convoy_id", &convoy_id)?;
+        document.serialize_field("restaged", &restaged)?;
+        document.serialize_field("errors", &plan.errors)?;
+        document.serialize_field("warnings", &plan.warnings)?;
+        let waves = || (1..).zip(&plan.waves).map(|(number, ids)| WaveRow::of(state, &blockers, number, ids));
+        document.serialize_field("waves", &Each(waves))?;
+        document
+            .serialize_field("gated", &Each(|| plan.gated.iter().map(|gated| GatedRow::of(state, gated))))?;
+        document.serialize_field("tree", &Siblings { rows: &plan.tree, abouts: &abouts, level: 0 })?;
+        document.serialize_field("critical_path", &plan.critical_path)?;
+        document.serialize_field("launched", &wave1.is_some())?;
+        if let Some(wave1) = wave1 {
+            document.serialize_field("wave1", wave1)?;
         }
-    };
-    let wave =
-        |(number, ids): (u32, &Vec<BeadId>)| WaveView { number, tasks: ids.iter().map(&mut task).collect() };
-    StageView {
-        status: status.to_owned(),
-        convoy_id,
-        restaged,
-        errors: plan.errors.clone(),
-        warnings: plan.warnings.clone(),
-        waves: (1..).zip(&plan.waves).map(wave).collect(),
-        gated: plan.gated.iter().map(|gated| gated_view(state, gated)).collect(),
-        tree: nested(state, &plan.tree),
-        critical_path: plan.critical_path.clone(),
-        launched: wave1.is_some(),
-        wave1,
+        document.end()
     }
 }
 
@@ -162,56 +190,157 @@ pub fn launched(state: &State, convoy_id: ConvoyId, wave1: Vec<SlingResult>) -> 
     LaunchView { convoy_id, status: status.to_owned(), wave1 }
 }
 
+/// A [`TaskView`] on its way out.
+#[derive(Serialize)]
+struct TaskRow<'a> {
+    id: &'a BeadId,
+    title: &'a str,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    rig: Option<&'a RigName>,
+    status: &'a str,
+    blocked_by: Vec<&'a BeadId>,
+}
+
+/// A [`WaveView`] on its way out.
+#[derive(Serialize)]
+struct WaveRow<'a> {
+    number: u32,
+    tasks: Vec<TaskRow<'a>>,
+}
+
+impl<'a> WaveRow<'a> {
+    fn of(state: &'a State, blockers: &RefCell<Blockers<'a>>, number: u32, ids: &'a [BeadId]) -> Self {
+        let mut blockers = blockers.borrow_mut();
+        let task = |(id, about): (&'a BeadId, About<'a>)| {
+            let About { entry, title, kind, status, rig } = about;
+            let blocked_by = entry.map(|entry| blockers.of(entry)).unwrap_or_default();
+            TaskRow { id, title, kind, rig, status, blocked_by }
+        };
+        Self { number, tasks: ids.iter().zip(About::of_all(state, ids.iter())).map(task).collect() }
+    }
+}
+
+/// A [`GatedView`] on its way out.
+#[derive(Serialize)]
+struct GatedRow<'a> {
+    id: &'a BeadId,
+    title: &'a str,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    gated_by: &'a [BeadId],
+}
+
+impl<'a> GatedRow<'a> {
+    fn of(state: &'a State, Gated { id, gated_by }: &'a Gated) -> Self {
+        let (title, kind) =
+            state.bead(id).map(|entry| (&*entry.bead.title, &*entry.bead.kind)).unwrap_or_default();
+        Self { id, title, kind, gated_by }
+    }
+}
+
+/// A [`TreeNode`] on its way out.
+#[derive(Serialize)]
+struct NodeRow<'a> {
+    id: &'a BeadId,
+    title: &'a str,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    status: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rig: Option<&'a RigName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    depth: Option<u32>,
+    children: Siblings<'a>,
+}
+
+/// A list that is made while it is written.
+struct Each<F>(F);
+
+impl<F, I> Serialize for Each<F>
+where
+    F: Fn() -> I,
+    I: Iterator<Item: Serialize>,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq((self.0)())
+    }
+}
+
 /// What every row says of its bead.
-#[derive(Default)]
-struct About {
-    title: String,
-    kind: String,
-    status: String,
-    rig: Option<RigName>,
+#[derive(Clone, Copy, Default)]
+struct About<'a> {
+    entry: Option<&'a BeadEntry>,
+    title: &'a str,
+    kind: &'a str,
+    status: &'a str,
+    rig: Option<&'a RigName>,
 }
 
-impl About {
-    fn of(state: &State, id: &BeadId) -> Self {
-        let Some(entry) = state.bead(id) else { return Self::default() };
-        Self {
-            title: entry.bead.title.clone(),
-            kind: entry.bead.kind.clone(),
-            status: entry.bead.status.as_str().to_owned(),
-            rig: state.rig_of(id).map(|rig| rig.name.clone()),
-        }
+impl<'a> About<'a> {
+    /// All beads are found before any is looked at: most of the time goes by waiting for memory, and so many wait at
+    /// once.
+    fn of_all(state: &'a State, ids: impl Iterator<Item = &'a BeadId>) -> Vec<Self> {
+        let entries: Vec<Option<&BeadEntry>> = ids.map(|id| state.bead(id)).collect();
+        let mut rigs = state.rigs_of_beads();
+        let mut about = |entry: &'a BeadEntry| {
+            let bead = &entry.bead;
+            let rig = rigs.of(&bead.id).map(|rig| &rig.name);
+            Self {
+                entry: Some(entry),
+                title: &bead.title,
+                kind: &bead.kind,
+                status: bead.status.as_str(),
+                rig,
+            }
+        };
+        entries.into_iter().map(|entry| entry.map(&mut about).unwrap_or_default()).collect()
     }
 }
 
-fn gated_view(state: &State, gated: &Gated) -> GatedView {
-    let about = About::of(state, &gated.id);
-    GatedView { id: gated.id.clone(), title: about.title, kind: about.kind, gated_by: gated.gated_by.clone() }
+/// Rows in reading order that begin at a level of nesting, each followed by those below it.
+#[derive(Clone)]
+struct Siblings<'a> {
+    rows: &'a [TreeRow],
+    /// What is to be said of each row.
+    abouts: &'a [About<'a>],
+    level: u32,
 }
 
-/// Nests rows that come in reading order.
-fn nested(state: &State, rows: &[TreeRow]) -> Vec<TreeNode> {
-    let mut roots = Vec::new();
-    // The last row and its ancestors, each of which may still get children.
-    let mut open: Vec<TreeNode> = Vec::new();
-    for row in rows {
-        let level = row.depth.min(DEEPEST) as usize;
-        while open.len() > level {
-            close_last(&mut open, &mut roots);
-        }
-        let About { title, kind, status, rig } = About::of(state, &row.id);
+impl Serialize for Siblings<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.clone())
+    }
+}
+
+impl<'a> Iterator for Siblings<'a> {
+    type Item = NodeRow<'a>;
+
+    fn next(&mut self) -> Option<NodeRow<'a>> {
+        let ((row, rows), (about, abouts)) = (self.rows.split_first()?, self.abouts.split_first()?);
+        let About { title, kind, status, rig, .. } = *about;
+        let is_below = |row: &&TreeRow| row.depth.min(DEEPEST) > self.level;
+        let below = rows.iter().take_while(is_below).count();
+        let children = Self { rows: &rows[..below], abouts: &abouts[..below], level: self.level + 1 };
+        (self.rows, self.abouts) = (&rows[below..], &abouts[below..]);
         let depth = Some(row.depth).filter(|depth| *depth > DEEPEST);
-        open.push(TreeNode { id: row.id.clone(), title, kind, status, rig, depth, children: Vec::new() });
+        Some(NodeRow { id: &row.id, title, kind, status, rig, depth, children })
     }
-    while !open.is_empty() {
-        close_last(&mut open, &mut roots);
-    }
-    roots
 }
 
-/// Whatever is closed has its place below the one before it.
-fn close_last(open: &mut Vec<TreeNode>, roots: &mut Vec<TreeNode>) {
-    let Some(done) = open.pop() else { return };
-    open.last_mut().map_or(roots, |parent| &mut parent.children).push(done);
+/// A plan as whoever reads the document gets it.
+#[cfg(test)]
+fn stage(
+    state: &State,
+    convoy_id: Option<ConvoyId>,
+    restaged: bool,
+    plan: &StagePlan,
+    wave1: Option<Vec<SlingResult>>,
+) -> StageView {
+    let (convoy_id, wave1) = (convoy_id.as_ref(), wave1.as_deref());
+    let document = StageDocument { state, convoy_id, restaged, plan, wave1 };
+    let text = serde_json::to_string(&document).expect("it can be written");
+    serde_json::from_str(&text).expect("it can be read")
 }
 
 #[cfg(test)]
