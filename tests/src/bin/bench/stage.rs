@@ -83,7 +83,12 @@ impl Measured {
         let began = processor_time()?;
         let done = work()?;
         let span = processor_time()?.saturating_sub(began);
-        self.parts.push(Part { name: name.to_owned(), span, before, peak: memory_of(std::process::id(), "VmHWM:")? });
+        self.parts.push(Part {
+            name: name.to_owned(),
+            span,
+            before,
+            peak: memory_of(std::process::id(), "VmHWM:")?,
+        });
         Ok(done)
     }
 

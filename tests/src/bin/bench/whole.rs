@@ -101,5 +101,10 @@ impl Served {
 
 fn describe(told: &Value) -> String {
     let count = |key: &str| told[key].as_array().map_or(0, Vec::len);
-    format!("{}, {} waves, {} errors", told["status"].as_str().unwrap_or_default(), count("waves"), count("errors"))
+    format!(
+        "{}, {} waves, {} errors",
+        told["status"].as_str().unwrap_or_default(),
+        count("waves"),
+        count("errors")
+    )
 }
