@@ -152,8 +152,8 @@ impl Tx<'_> {
     pub fn worker_lost(&mut self, id: &DispatchId, why: &str) {
         let Some(dispatch) = self.live(id, "lost") else { return };
         self.worker_running(id, None);
-        if let Some(reason) = done_already(&dispatch) {
-            return self.end_succeeded(id, false, reason.as_deref());
+        if is_done_already(&dispatch) {
+            return self.end_succeeded(&dispatch, false);
         }
         if let Some(reason) = dispatch.stop {
             return self.end_stopped(&dispatch, reason, Legacy::BLAMELESS);
@@ -166,8 +166,8 @@ impl Tx<'_> {
     pub fn worker_ended(&mut self, id: &DispatchId, exit: &WorkerExit) {
         let Some(dispatch) = self.live(id, "ended") else { return };
         self.worker_running(id, None);
-        if let Some(reason) = done_already(&dispatch) {
-            return self.end_succeeded(id, exit.awaits_close, reason.as_deref());
+        if is_done_already(&dispatch) {
+            return self.end_succeeded(&dispatch, exit.awaits_close);
         }
         if let Some(reason) = stop_that_counts(&dispatch, exit) {
             return self.end_stopped(&dispatch, reason, Legacy { active: exit.active, resumes: true });
@@ -178,7 +178,7 @@ impl Tx<'_> {
                 self.end_unwell(&dispatch, &exit);
             }
             Some(Said::Done { .. }) | None if exit.is_success() => {
-                self.end_succeeded(id, exit.awaits_close, None);
+                self.end_succeeded(&dispatch, exit.awaits_close);
             }
             Some(Said::Done { .. }) | None => self.end_unwell(&dispatch, exit),
         }
@@ -217,8 +217,8 @@ impl Tx<'_> {
 
     /// Native beads are closed by their worker's success, unless its formula leaves that to the agent; those of a
     /// workspace by whoever keeps it.
-    fn end_succeeded(&mut self, id: &DispatchId, awaits_close: bool, reason: Option<&str>) {
-        let bead = id.bead();
+    fn end_succeeded(&mut self, dispatch: &Dispatch, awaits_close: bool) {
+        let (id, bead) = (&dispatch.id, dispatch.id.bead());
         let Some(entry) = self.state().bead(bead).filter(|entry| !entry.bead.is_closed()) else {
             return self.end(id, Outcome::Succeeded, Next::Finished);
         };
@@ -227,7 +227,11 @@ impl Tx<'_> {
             return self.end(id, Outcome::Succeeded, Next::AwaitingClose { until });
         }
         self.end(id, Outcome::Succeeded, Next::Finished);
-        self.close_bead(bead, reason.unwrap_or("completed"), &id.to_string());
+        let reason = match &dispatch.said {
+            Some(Said::Done { reason: Some(reason) }) => reason.as_str(),
+            Some(Said::Done { reason: None } | Said::Failed { .. }) | None => "completed",
+        };
+        self.close_bead(bead, reason, &id.to_string());
     }
 
     /// A finished bead was not closed by its tracker in time: its worker counts as crashed.
@@ -381,15 +385,10 @@ fn inherited(dispatch: &Dispatch, context: &Context, resumes: bool) -> Resume {
     }
 }
 
-/// Why the bead closes, if the worker declared it done and nobody called it off: whatever ended it after that came too
-/// late to matter.
-fn done_already(dispatch: &Dispatch) -> Option<Option<String>> {
-    match &dispatch.said {
-        Some(Said::Done { reason }) if dispatch.stop != Some(StopReason::UserCancelled) => {
-            Some(reason.clone())
-        }
-        Some(Said::Done { .. } | Said::Failed { .. }) | None => None,
-    }
+/// Whether the worker declared the work done and nobody called it off: whatever ended it after that came too late to
+/// matter.
+fn is_done_already(dispatch: &Dispatch) -> bool {
+    matches!(dispatch.said, Some(Said::Done { .. })) && dispatch.stop != Some(StopReason::UserCancelled)
 }
 
 /// The reason for which we ended a dispatch, if it is that which ended it. What came to its own end before it noticed
