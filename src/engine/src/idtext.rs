@@ -50,21 +50,22 @@ impl IdText {
     }
 }
 
-/// The bytes as three numbers in the same order; the last overlaps with the one before.
+/// Where the numbers begin that all bytes make up; the last overlaps with the one before.
+const WORDS: [usize; 3] = [0, 8, SHORT - 8];
+
+/// Eight bytes as a number in the same order.
 #[inline]
-fn words(bytes: &[u8; SHORT]) -> [u64; 3] {
-    [0, 8, SHORT - 8].map(|at| {
-        let mut word = [0; 8];
-        word.copy_from_slice(&bytes[at..at + 8]);
-        u64::from_be_bytes(word)
-    })
+fn word(bytes: &[u8; SHORT], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_be_bytes(word)
 }
 
 impl PartialEq for IdText {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Short { bytes, .. }, Self::Short { bytes: theirs, .. }) => words(bytes) == words(theirs),
+            (Self::Short { bytes, .. }, Self::Short { bytes: theirs, .. }) => bytes == theirs,
             (Self::Long(text), Self::Long(theirs)) => text == theirs,
             (Self::Short { .. }, Self::Long(_)) | (Self::Long(_), Self::Short { .. }) => false,
         }
@@ -78,7 +79,9 @@ impl Ord for IdText {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Short { bytes, .. }, Self::Short { bytes: theirs, .. }) => {
-                words(bytes).cmp(&words(theirs))
+                // The first number nearly always decides, so the others are not even read.
+                let differ = WORDS.iter().find(|at| word(bytes, **at) != word(theirs, **at));
+                differ.map_or(Ordering::Equal, |at| word(bytes, *at).cmp(&word(theirs, *at)))
             }
             (Self::Short { .. } | Self::Long(_), Self::Short { .. } | Self::Long(_)) => {
                 self.as_bytes().cmp(other.as_bytes())
