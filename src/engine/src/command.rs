@@ -10,6 +10,7 @@ use crate::dispatch::StopReason;
 use crate::money::Usd;
 use crate::plan::{PlanReason, Start};
 use crate::rig::{Rig, RigSwitch};
+use crate::session::Session;
 use crate::settings::Merge;
 use crate::stage::StagePlan;
 use crate::{AccountName, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, RigName, Timestamp};
@@ -235,7 +236,7 @@ pub enum WorkerSays {
         /// In its own words.
         note: String,
         /// The agent's session.
-        session: Option<String>,
+        session: Option<Session>,
     },
     /// What it cost.
     Cost {

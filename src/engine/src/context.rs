@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bead::Verdict;
 use crate::money::Usd;
+use crate::session::Session;
 use crate::settings::Merge;
 use crate::state::State;
 use crate::stored::is_default;
@@ -163,7 +164,7 @@ pub struct Resume {
     pub note: Option<String>,
     /// The agent's session.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
+    pub session: Option<Session>,
 }
 
 impl Resume {

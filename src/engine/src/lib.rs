@@ -32,6 +32,7 @@ mod refusal;
 mod retry;
 pub mod rig;
 mod scan;
+pub mod session;
 pub mod settings;
 pub mod source;
 pub mod spending;

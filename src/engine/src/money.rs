@@ -7,8 +7,10 @@ use std::ops::AddAssign;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 const MICROS: f64 = 1_000_000.0;
-/// A thousand million dollars: more than anybody means, and exact as a number of any kind.
+/// A thousand million dollars: more than anybody means, and exact as a number of any kind. Sums stop here, so that
+/// whatever is written can be read.
 const MOST_DOLLARS: f64 = 1e9;
+const MOST: u64 = 1_000_000_000_000_000;
 
 /// An amount of US dollars, never negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -22,6 +24,10 @@ pub struct BadAmount(String);
 impl Usd {
     /// Nothing.
     pub const ZERO: Self = Self(0);
+    /// The least that is something.
+    pub const LEAST: Self = Self(1);
+    /// The most that is counted.
+    pub const MOST: Self = Self(MOST);
 
     /// So many dollars, rounded to a millionth.
     pub fn from_dollars(dollars: f64) -> Result<Self, BadAmount> {
@@ -55,7 +61,7 @@ impl Usd {
 
 impl AddAssign for Usd {
     fn add_assign(&mut self, other: Self) {
-        self.0 = self.0.saturating_add(other.0);
+        self.0 = self.0.saturating_add(other.0).min(MOST);
     }
 }
 
@@ -105,6 +111,14 @@ mod tests {
         }
         assert_eq!(sum, usd("1"));
         assert_eq!((usd("10").percent(80), usd("1").less(usd("3"))), (usd("8"), Usd::ZERO));
+    }
+
+    #[test]
+    fn no_sum_grows_beyond_what_can_be_read_again() {
+        let mut sum = Usd::MOST;
+        sum += Usd::MOST;
+        let json = serde_json::to_string(&sum).expect("a number");
+        assert_eq!(serde_json::from_str::<Usd>(&json).expect("read back"), Usd::MOST);
     }
 
     #[test]

@@ -179,7 +179,7 @@ impl State {
             said: None,
             heard_at: None,
             stuck: false,
-            got_on: false,
+            got_on_at: None,
             yield_asked: None,
             stop: None,
             ended: None,
@@ -198,8 +198,7 @@ impl State {
 }
 
 impl Tx<'_> {
-    /// One planning pass: does what is due, feeds the convoys, starts everything ready, up to capacity and batch; then
-    /// sees whether what is still waiting is urgent enough to push something out.
+    /// One planning pass: does what is due, feeds the convoys, then starts everything ready, up to capacity and batch.
     pub fn pass(&mut self, scope: Scope<'_>, batch: Option<u32>) -> Pass {
         self.tick();
         match scope {
@@ -219,10 +218,6 @@ impl Tx<'_> {
                 rig: dispatch.rig.clone(),
             });
             self.emit(DispatchEvent::Started { dispatch: Box::new(dispatch) });
-        }
-        match scope {
-            Scope::Everything => self.preempt(),
-            Scope::Only(_) => {}
         }
         let short = planned.to_dispatch - starts.len() as u64;
         let reason = if short > 0 { PlanReason::Capacity } else { planned.reason };

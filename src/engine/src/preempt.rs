@@ -21,6 +21,8 @@ pub(crate) type VictimKey = (u8, Reverse<u64>, DispatchId);
 
 /// Work that was pushed out waits so many times `preemption.min_run` before it goes ahead of everything else.
 const WAITS: u64 = 10;
+/// What is doubled, at least.
+const LEAST_DOUBLED: u64 = 1000;
 /// Doubling stops here.
 const MOST_DOUBLINGS: u32 = 20;
 /// How often a victim is asked before it is ended.
@@ -217,6 +219,8 @@ impl State {
     fn protection(&self, dispatch: &Dispatch) -> Millis {
         let in_vain = self.contexts.get(&dispatch.context).map_or(0, |context| context.pushed_out);
         let least = self.settings.preemption.min_run.0;
+        // Also who need not be left alone at first is so after a preemption for nothing, or he would never get on.
+        let least = if in_vain > 0 { least.max(LEAST_DOUBLED) } else { least };
         Millis(least.saturating_mul(1 << in_vain.min(MOST_DOUBLINGS)))
     }
 
@@ -228,7 +232,7 @@ impl State {
 
     /// Why a preemption makes no sense any more, if so.
     pub(crate) fn is_moot(&self, cycle: &Cycle) -> Option<String> {
-        let Cycle { victim, bead, context, .. } = cycle;
+        let Cycle { victim, bead, context, by_hand, .. } = cycle;
         let Some(dispatch) = self.dispatches.get(victim).filter(|d| d.is_live()) else {
             return Some(format!("{victim} has ended"));
         };
@@ -241,8 +245,17 @@ impl State {
         if full.is_empty() {
             return Some(format!("there is room for {bead}"));
         }
-        (!self.would_free(dispatch, &full))
-            .then(|| format!("the end of {victim} would not make room for {bead}"))
+        if !self.would_free(dispatch, &full) {
+            return Some(format!("the end of {victim} would not make room for {bead}"));
+        }
+        if *by_hand {
+            return None;
+        }
+        let own = self.contexts.get(&dispatch.context).map_or(0, |context| u32::from(context.priority));
+        if u32::from(waiting.priority) < own + self.settings.preemption.threshold {
+            return Some(format!("{bead} is not much more urgent any more"));
+        }
+        self.is_being_freed(&full).then(|| format!("there will be room for {bead} anyway"))
     }
 
     /// The context that goes before all others while it waits: a slot is, or was, being freed for it.

@@ -221,6 +221,15 @@ impl State {
         }
     }
 
+    /// When a person's warning about the day or the month is out of date.
+    pub(crate) fn warnings_end(&self) -> Option<Timestamp> {
+        let (day, month) = (day_of(self.spending.at), month_of(self.spending.at));
+        let warned = |budget: Budget| self.alert_of(&budget.key(Level::Warning)).is_some();
+        let day = warned(Budget::Daily).then(|| start_of(day.checked_add_days(Days::new(1))));
+        let next = || start_of(month.and_then(|first| first.checked_add_months(Months::new(1))));
+        day.into_iter().chain(warned(Budget::Monthly).then(next)).min()
+    }
+
     /// When the town may spend again, if its budget for the day or the month is used up.
     pub(crate) fn derive_renewal(&self) -> Option<Timestamp> {
         let today = day_of(self.clock);

@@ -1,7 +1,6 @@
 //! Watching what runs: when a live dispatch has used up its time, passed its deadline, or been silent for too long. Each
 //! has one place in the index of looks, which says when something about it becomes due.
 
-use crate::context::Context;
 use crate::dispatch::Dispatch;
 use crate::state::State;
 use crate::{DispatchId, Millis, Timestamp};
@@ -43,10 +42,10 @@ impl State {
         Some(Millis(cap.0.saturating_sub(used)))
     }
 
-    /// Whether the attempts so far have left no time for another.
-    pub(crate) fn used_up(&self, context: &Context) -> bool {
+    /// Whether so much active time leaves none for another attempt.
+    pub(crate) fn used_up(&self, active: Millis) -> bool {
         let cap = self.settings.hard_cap;
-        cap.0 > 0 && context.active >= cap
+        cap.0 > 0 && active >= cap
     }
 
     /// When this dispatch must be looked at next.
@@ -60,14 +59,18 @@ impl State {
         self.looks.set(id, self.derive_look(id));
     }
 
-    /// Live dispatches that would be reported as silent at this time, and since when they are. Whoever can look at what
-    /// they wrote may know better.
+    /// Live dispatches that were or would be reported as silent at this time, and since when they are. Whoever can look
+    /// at what they wrote may know better.
     pub fn silent_dispatches(&self, now: Timestamp) -> Vec<(DispatchId, Timestamp)> {
         let due = self.looks.due(now).filter_map(|id| self.dispatches.get(id));
         let silent = due.filter(|dispatch| {
             self.dues(dispatch).iter().any(|(at, due)| *at <= now && *due == Due::Silence)
         });
-        silent.map(|d| (d.id.clone(), d.heard_at.or(d.running_at).unwrap_or(d.started_at))).collect()
+        let stuck = self.live_dispatches().filter(|dispatch| dispatch.stuck);
+        silent
+            .chain(stuck)
+            .map(|d| (d.id.clone(), d.heard_at.or(d.running_at).unwrap_or(d.started_at)))
+            .collect()
     }
 }
 

@@ -144,6 +144,7 @@ impl World {
             tx.tick();
             let result = input(tx);
             tx.pass(Scope::Everything, None);
+            tx.preempt();
             result
         })?;
         if commit == Commit::Durable {

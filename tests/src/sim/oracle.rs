@@ -176,7 +176,7 @@ impl Oracle {
         if self.check_room(&room).is_ok() {
             return no("although there was room");
         }
-        if *by_hand || *round > 1 {
+        if *by_hand {
             return Ok(());
         }
         let own = self.durable.context(&dispatch.context);
@@ -184,6 +184,9 @@ impl Oracle {
         let settings = &self.configured.preemption;
         if u32::from(candidate.priority) < priority + settings.threshold {
             return no("to work that is hardly more urgent");
+        }
+        if *round > 1 {
+            return Ok(());
         }
         let least = settings.min_run.0 << in_vain.min(20);
         let young = dispatch.running_at.is_none_or(|since| at.since(since) < Millis(least).duration());
@@ -196,9 +199,7 @@ impl Oracle {
         let failed = Next::Settled(Verdict::Failed);
         let fits = match reason.recovery() {
             _ if next == Next::Finished => self.durable.bead(id.bead()).is_none_or(|e| e.bead.is_closed()),
-            Recovery::Queued | Recovery::Blocked => {
-                matches!(next, Next::Requeued | Next::BackInQueue) || next == failed
-            }
+            Recovery::Queued | Recovery::Blocked => matches!(next, Next::Requeued | Next::BackInQueue),
             Recovery::Failed => next == failed,
             Recovery::Cancelled => next == Next::Settled(Verdict::Cancelled),
             Recovery::Retried(_) => true,

@@ -104,6 +104,7 @@ impl Stream {
         tx.tick();
         decide(&mut tx);
         tx.pass(Scope::Everything, None);
+        tx.preempt();
         let events = tx.finish();
         self.state.check_invariants()?;
         for recorded in &events {

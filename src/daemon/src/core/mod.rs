@@ -273,7 +273,10 @@ impl Core {
         });
         self.go_on_slowly(&mut owed);
         if self.dispatches() {
-            self.store.decide(now, |tx| tx.pass(Scope::Everything, None));
+            self.store.decide(now, |tx| {
+                tx.pass(Scope::Everything, None);
+                tx.preempt();
+            });
         }
         self.settle_alerts_nobody_hears();
         match self.store.commit() {

@@ -7,6 +7,7 @@ use crate::command::Answer;
 use crate::dispatch::Recovery;
 use crate::ids::base36;
 use crate::refusal::Refusal;
+use crate::spending::{Budget, Level};
 use crate::tx::Tx;
 use crate::{AlertId, BeadId, DispatchId};
 
@@ -57,7 +58,7 @@ impl Tx<'_> {
 
     /// Ends whatever there is about a bead that nobody has any more.
     pub(super) fn end_alerts_about(&mut self, bead: &BeadId) {
-        self.end_alert(&bead_key(bead));
+        self.end_alerts_of_request(bead);
         self.end_alert(&hook_key(bead));
     }
 
@@ -88,10 +89,28 @@ impl Tx<'_> {
             Verdict::CircuitBroken => (AlertKind::CircuitBroken, "could not be started"),
             Verdict::Done | Verdict::Cancelled => return,
         };
+        self.raise_about_bead(bead, kind, what);
+    }
+
+    /// Tells a person that a bead was given up for a reason that its verdict alone does not tell.
+    pub(super) fn alert_given_up(&mut self, bead: &BeadId, what: &str) {
+        self.raise_about_bead(bead, AlertKind::BeadFailed, what);
+    }
+
+    fn raise_about_bead(&mut self, bead: &BeadId, kind: AlertKind, what: &str) {
         let why = self.state().last_words_about(bead).map(|words| format!(" ({words})")).unwrap_or_default();
         let message = format!("{bead} {what}{why}; ym scheduler retry {bead}");
         let ids = vec![bead.to_string()];
         self.raise(Condition { key: bead_key(bead), kind, message, ids, watchers: Vec::new() });
+    }
+
+    /// Ends what was said about the last request of a bead: how it came out, and what it cost.
+    pub(super) fn end_alerts_of_request(&mut self, bead: &BeadId) {
+        self.end_alert(&bead_key(bead));
+        let budget = Budget::Bead(bead.clone());
+        for level in [Level::Warning, Level::Spent] {
+            self.end_alert(&budget.key(level));
+        }
     }
 
     /// The alert command was told, or could not be.

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::Asker;
-use super::alerts::bead_key;
 use super::bounds::{check_argv, check_description, check_texts, check_title};
 use crate::bead::{
     Bead, BeadChange, BeadEvent, BeadStatus, DepKind, Dependency, default_bead_priority, one_per_pair,
@@ -157,7 +156,7 @@ impl Tx<'_> {
     /// What a bead's close means for its context, its alert and its convoys.
     pub(crate) fn follow_close(&mut self, id: &BeadId, actor: &str) {
         self.close_stale_context(&Asker { actor, kitchen: &super::Kitchen::default() }, id);
-        self.end_alert(&bead_key(id));
+        self.end_alerts_of_request(id);
         for convoy in self.state().convoys_tracking(id).map(|c| c.id.clone()).collect::<Vec<_>>() {
             self.close_if_complete(&convoy, actor);
         }

@@ -6,6 +6,18 @@ use crate::state::State;
 use crate::{BeadId, ConvoyId, DispatchId, RigName};
 
 impl State {
+    /// As `find_bead`, for whoever wants to end what runs: the id of a dispatch that is over is no name for another.
+    pub(super) fn find_bead_to_end(&self, text: &str) -> Result<BeadId, Refusal> {
+        let bead = self.find_bead(text)?;
+        let over =
+            DispatchId::parse(text).ok().and_then(|id| self.dispatches.get(&id)).filter(|d| !d.is_live());
+        match over {
+            None => Ok(bead),
+            Some(dispatch) => Err(Refusal::new("stale-dispatch", format!("{} is over", dispatch.id))
+                .hint(format!("ym status shows what runs; {bead} names the bead itself"))),
+        }
+    }
+
     /// A bead by id or unique prefix, by context id, or by dispatch id.
     pub fn find_bead(&self, text: &str) -> Result<BeadId, Refusal> {
         if let Ok(dispatch) = DispatchId::parse(text)

@@ -4,6 +4,7 @@ mod add;
 mod alerts;
 mod beads;
 mod bounds;
+mod budget;
 mod convoys;
 mod launch;
 mod lookup;

@@ -65,7 +65,7 @@ impl Tx<'_> {
 
     /// Calls work off. Waiting work leaves the schedule; a worker is asked to stop and its end settles the rest.
     pub(super) fn cancel(&mut self, asker: &Asker<'_>, text: &str, at_once: bool) -> Result<Answer, Refusal> {
-        let bead = self.state().find_bead(text)?;
+        let bead = self.state().find_bead_to_end(text)?;
         let work = self.state().work(&bead).cloned().unwrap_or_default();
         if let Some(live) = work.live {
             let asked =

@@ -15,8 +15,9 @@ use crate::{BeadId, ContextId, DispatchId};
 const SCHEDULER: &str = "scheduler";
 
 impl Tx<'_> {
-    /// After a pass: goes on with the preemption under way, or begins one.
-    pub(crate) fn preempt(&mut self) {
+    /// After a pass, for whoever dispatches by himself: goes on with the preemption under way, or begins one if what
+    /// still waits is urgent enough.
+    pub fn preempt(&mut self) {
         if let Some(cycle) = self.state().preemption.clone() {
             self.go_on_with(cycle);
         }
@@ -104,7 +105,7 @@ impl Tx<'_> {
         text: &str,
         candidate: Option<&str>,
     ) -> Result<Answer, Refusal> {
-        let bead = self.state().find_bead(text)?;
+        let bead = self.state().find_bead_to_end(text)?;
         let live = self.state().work(&bead).and_then(|work| work.live.clone());
         let Some(victim) = live else {
             return Err(Refusal::new("not-running", format!("{bead} is not running"))

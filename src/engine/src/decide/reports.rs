@@ -1,6 +1,8 @@
 //! What workers report, and what follows from it. A dispatch id is a fencing token: a report for a dispatch that
 //! has ended changes nothing, and says so in the log.
 
+use std::time::Duration;
+
 use super::Asker;
 use super::alerts::stuck_key;
 use crate::bead::Verdict;
@@ -285,9 +287,13 @@ impl Tx<'_> {
             }
             Recovery::Queued if reason.is_preemption() => {
                 let ahead_from = Some(self.state().goes_ahead_from(self.now()));
-                let got_on = dispatch.got_on;
+                let (began, got_on_at) = (dispatch.running_at.unwrap_or_default(), dispatch.got_on_at);
+                // What it lost was taken from it: only what it keeps counts as its active time.
+                let kept = got_on_at.map(|at| Millis(0).plus(at.since(began))).unwrap_or_default();
+                let legacy = Legacy { active: Some(kept), ..legacy };
                 self.requeue(dispatch, outcome, legacy, |context| {
-                    context.pushed_out = if got_on { 0 } else { context.pushed_out.saturating_add(1) };
+                    let in_vain = context.pushed_out.saturating_add(1);
+                    context.pushed_out = if got_on_at.is_some() { 0 } else { in_vain };
                     context.ahead_from = ahead_from;
                 });
             }
@@ -308,6 +314,11 @@ impl Tx<'_> {
         let Some(context) = self.state().context(&dispatch.context) else {
             return self.end(&dispatch.id, outcome, Next::Settled(Verdict::Failed));
         };
+        if self.state().used_up(context.active.plus(self.active_time(dispatch, legacy))) {
+            // It came to its own end a moment before we would have ended it: there is no time for another attempt.
+            self.end(&dispatch.id, outcome, Next::Settled(Verdict::Failed));
+            return self.alert_given_up(dispatch.id.bead(), StopReason::HardCapExceeded.words());
+        }
         match retry::next_try(&self.state().settings, context, category) {
             retry::NextTry::Never(verdict) => {
                 self.end(&dispatch.id, outcome, Next::Settled(verdict));
@@ -343,20 +354,19 @@ impl Tx<'_> {
             self.end(&dispatch.id, outcome, Next::BackInQueue);
             return self.close_stale_context(&asker, dispatch.id.bead());
         }
-        let known = dispatch.running_at.map(|since| self.now().since(since));
-        let active = legacy.active.map(Millis::duration).or(known).unwrap_or_default();
-        context.active = context.active.plus(active);
-        if self.state().used_up(&context) {
-            // It ended by itself a moment before its time would have: there is none left for another attempt.
-            self.end(&dispatch.id, outcome, Next::Settled(Verdict::Failed));
-            return self.alert_if_given_up(dispatch.id.bead());
-        }
+        context.active = context.active.plus(self.active_time(dispatch, legacy));
         self.end(&dispatch.id, outcome, Next::Requeued);
         (context.not_before, context.ahead_from) = (None, None);
         context.resume = inherited(dispatch, &context, legacy.resumes);
         change(&mut context);
         self.open_successor("scheduler", context);
         self.close_stale_context(&asker, dispatch.id.bead());
+    }
+
+    /// How long an attempt that ends now has run.
+    fn active_time(&self, dispatch: &Dispatch, legacy: Legacy) -> Duration {
+        let known = dispatch.running_at.map(|since| self.now().since(since));
+        legacy.active.map(Millis::duration).or(known).unwrap_or_default()
     }
 
     /// The one way to end what runs. The first reason counts, unless a person calls it off; asking again only makes it
@@ -381,7 +391,8 @@ fn inherited(dispatch: &Dispatch, context: &Context, resumes: bool) -> Resume {
     Resume {
         after: dispatch.step.clone().filter(|_| resumes),
         note: dispatch.checkpoint.clone().or(note),
-        session: dispatch.session.clone().or(session),
+        // Who begins again does so in a session of his own: the old one may be what failed.
+        session: dispatch.session.clone().or(session).filter(|_| resumes),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::bead::Verdict;
 use crate::command::{Answer, Command};
 use crate::context::{CloseReason, Context, ContextEvent};
 use crate::plan::{Pass, Scope};
-use crate::readiness::claimed_elsewhere;
+use crate::readiness::{ReasonCode, claimed_elsewhere};
 use crate::refusal::Refusal;
 use crate::town::{Pause, TownEvent};
 use crate::tx::Tx;
@@ -164,7 +164,10 @@ impl Tx<'_> {
         if let Some(context) = entry.work.context.clone() {
             self.emit(ContextEvent::Rearmed { id: context, fresh: true, actor: asker.actor.to_owned() });
             self.end_cost_alerts();
-            return Ok(about(&id, format!("{id} is scheduled, with fresh budgets")));
+            let still =
+                self.state().reasons(&id).into_iter().find(|reason| reason.code == ReasonCode::CostLimit);
+            let still = still.map(|reason| format!("; but {}", reason.message)).unwrap_or_default();
+            return Ok(about(&id, format!("{id} is scheduled, with fresh budgets of its own{still}")));
         }
         let again = matches!(
             entry.work.verdict,

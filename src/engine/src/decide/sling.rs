@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::alerts::bead_key;
 use super::bounds::check_sling;
 use super::{Asker, Kitchen};
 use crate::bead::{Bead, BeadEntry, BeadStatus};
@@ -331,7 +330,7 @@ impl Tx<'_> {
             predecessor: None,
             closed: None,
         };
-        self.end_alert(&bead_key(&accepted.bead));
+        self.end_alerts_of_request(&accepted.bead);
         let mut result = SlingResult::new(accepted.bead.as_str(), SlingAction::Scheduled);
         result.context_id = Some(context.id.clone());
         result.rig = Some(accepted.rig.clone());

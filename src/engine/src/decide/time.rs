@@ -18,8 +18,9 @@ impl State {
         let alarm = self.alarms.first().map(|(due, _)| *due);
         let close = self.awaited_closes.first().map(|(due, _)| *due);
         let rested = self.cooling.values().min().copied();
-        let all = [timer, deadline, pause, alarm, close, rested, self.looks.first(), self.renewed_at];
-        all.into_iter().flatten().min()
+        let money = [self.renewed_at, self.warnings_end()];
+        let all = [timer, deadline, pause, alarm, close, rested, self.looks.first()];
+        all.into_iter().chain(money).flatten().min()
     }
 
     /// What an operator must look at: beads left with a verdict, by id.
@@ -40,11 +41,12 @@ impl Tx<'_> {
         }
         let timer = self.state().timers.first().map(|(due, _)| *due);
         let alarm = self.state().alarms.first().map(|(due, _)| *due);
-        let (rested, renewed) = (self.state().cooling.values().min().copied(), self.state().renewed_at);
-        if [timer, alarm, rested, renewed].into_iter().flatten().any(|due| due <= now) {
+        let rested = self.state().cooling.values().min().copied();
+        let money = [self.state().renewed_at, self.state().warnings_end()].into_iter().flatten().min();
+        if [timer, alarm, rested, money].into_iter().flatten().any(|due| due <= now) {
             self.emit(TownEvent::ClockAdvanced {});
         }
-        if renewed.is_some_and(|due| due <= now) {
+        if money.is_some_and(|due| due <= now) {
             self.end_cost_alerts();
         }
         for id in self.state().looks.due(now).cloned().collect::<Vec<_>>() {
@@ -66,13 +68,14 @@ impl Tx<'_> {
         let asker = Asker { actor: "scheduler", kitchen: &super::Kitchen::default() };
         let detail = Some("its deadline passed before it could start".to_owned());
         self.close(&asker, id, &bead, CloseReason::Expired, detail);
+        self.alert_given_up(&bead, "was not started before its deadline");
     }
 
     /// Takes settings over if they differ from those in force.
     pub fn settings_read(&mut self, settings: &Settings) {
         if self.state().settings != *settings {
             self.emit(TownEvent::SettingsChanged { settings: Box::new(settings.clone()) });
-            self.end_cost_alerts();
+            self.mind_all_budgets();
         }
     }
 

@@ -8,7 +8,7 @@ use crate::command::{Answer, WorkerSays};
 use crate::dispatch::{Category, DispatchEvent, Said, StopReason};
 use crate::money::Usd;
 use crate::refusal::Refusal;
-use crate::spending::{Budget, Level};
+use crate::session::Session;
 use crate::tx::Tx;
 use crate::watch::Due;
 use crate::{DispatchId, Timestamp};
@@ -80,76 +80,28 @@ impl Tx<'_> {
     }
 
     /// What a live worker's own output told so far. The same may be told again.
-    pub fn worker_metered(&mut self, id: &DispatchId, total: Usd, tokens: u64, session: Option<&str>) {
+    pub fn worker_metered(&mut self, id: &DispatchId, total: Usd, tokens: u64, session: Option<&Session>) {
         let Some(dispatch) = self.state().dispatch(id).filter(|dispatch| dispatch.is_live()) else { return };
         let usd = total.less(dispatch.metered);
         let tokens = Some(tokens.saturating_sub(dispatch.metered_tokens)).filter(|more| *more > 0);
-        let session = session.filter(|session| dispatch.session.as_deref() != Some(session));
+        let session = session.filter(|session| dispatch.session.as_ref() != Some(session)).cloned();
         if let Some(session) = session {
-            self.emit(DispatchEvent::Session { id: id.clone(), session: session.to_owned() });
+            self.emit(DispatchEvent::Session { id: id.clone(), session });
         }
         self.worker_cost(id, Bill { usd, tokens, metered: true }, "scheduler");
     }
 
-    /// A worker cost something: budgets that this uses up end what is paid from them, and a person is told at once.
+    /// A worker cost something, which may use a budget up.
     fn worker_cost(&mut self, id: &DispatchId, bill: Bill, actor: &str) {
         let Bill { usd, tokens, metered } = bill;
         if usd.is_zero() && tokens.is_none() {
             return;
         }
         self.emit(DispatchEvent::Cost { id: id.clone(), usd, tokens, metered });
+        // A new day may have begun since a person was last told.
+        self.end_cost_alerts();
         for budget in self.state().budgets_of(id.bead()) {
-            let Some(spent) = self.state().spent(&budget) else { continue };
-            let Some(level) = spent.level() else { continue };
-            if self.state().alert_of(&budget.key(level)).is_some() {
-                // Known; but whatever was started before the news reached it ends all the same.
-                if level == Level::Spent {
-                    self.stop_spending(&budget, actor);
-                }
-                continue;
-            }
-            let (name, ids) = match &budget {
-                Budget::Bead(bead) => (bead.to_string(), vec![bead.to_string()]),
-                Budget::Convoy(convoy) => (convoy.to_string(), vec![convoy.to_string()]),
-                Budget::Daily => ("today's work".to_owned(), Vec::new()),
-                Budget::Monthly => ("this month's work".to_owned(), Vec::new()),
-            };
-            let amounts =
-                format!("{name} has cost {} of {} ({})", spent.spent, spent.limit, budget.setting());
-            let (kind, message) = match level {
-                Level::Warning => (AlertKind::CostWarning, amounts),
-                Level::Spent => {
-                    let ended = self.stop_spending(&budget, actor);
-                    let workers = if ended == 1 { "worker is" } else { "workers are" };
-                    self.end_alert(&budget.key(Level::Warning));
-                    (AlertKind::CostLimit, format!("{amounts}: {ended} {workers} ended, nothing more starts"))
-                }
-            };
-            self.raise(Condition { key: budget.key(level), kind, message, ids, watchers: Vec::new() });
-        }
-    }
-
-    /// Ends every live dispatch that is paid from a budget; says how many.
-    fn stop_spending(&mut self, budget: &Budget, actor: &str) -> usize {
-        let state = self.state();
-        let paid = state.live_dispatches().filter(|dispatch| match budget {
-            Budget::Bead(bead) => dispatch.id.bead() == bead,
-            Budget::Convoy(convoy) => state.convoys_tracking(dispatch.id.bead()).any(|c| c.id == *convoy),
-            Budget::Daily | Budget::Monthly => true,
-        });
-        let paid: Vec<DispatchId> = paid.map(|dispatch| dispatch.id.clone()).collect();
-        paid.iter().filter(|id| self.terminate(id, StopReason::CostLimitReached, false, actor)).count()
-    }
-
-    /// Ends the alerts of budgets that were raised or renewed.
-    pub(super) fn end_cost_alerts(&mut self) {
-        let state = self.state();
-        let over = state.all_alerts().filter(|alert| {
-            let Some((budget, level)) = Budget::of_key(&alert.key) else { return false };
-            state.spent(&budget).and_then(crate::spending::Spent::level) != Some(level)
-        });
-        for key in over.map(|alert| alert.key.clone()).collect::<Vec<_>>() {
-            self.end_alert(&key);
+            self.mind_budget(&budget, actor);
         }
     }
 
@@ -199,14 +151,10 @@ fn check_texts(says: &WorkerSays) -> Result<(), Refusal> {
         WorkerSays::Fail { message, .. } => (message.as_str(), LONGEST_PROGRESS),
         WorkerSays::Cost { .. } => return Ok(()),
     };
-    let session = match says {
-        WorkerSays::Checkpoint { session: Some(session), .. } => session.as_str(),
-        _ => "",
-    };
-    if text.len() > most || session.len() > LONGEST_PROGRESS {
+    if text.len() > most {
         return Err(Refusal::new("too-long", format!("the text is too long: at most {most} bytes")));
     }
-    if text.contains('\0') || session.contains('\0') {
+    if text.contains('\0') {
         return Err(Refusal::new("bad-text", "the text holds a NUL byte, which no program can be given"));
     }
     Ok(())

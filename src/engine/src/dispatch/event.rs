@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Dispatch, Ended, Next, Outcome, Said, Usd};
 use crate::bead::Verdict;
 use crate::context::CloseReason;
+use crate::session::Session;
 use crate::state::State;
 use crate::stop::StopReason;
 use crate::{BeadId, DispatchId, Timestamp};
@@ -45,7 +46,7 @@ pub enum DispatchEvent {
         note: String,
         /// The agent's session, if it is a new one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        session: Option<String>,
+        session: Option<Session>,
     },
     /// Its agent's session became known.
     #[serde(rename = "dispatch.session")]
@@ -53,7 +54,7 @@ pub enum DispatchEvent {
         /// Which dispatch.
         id: DispatchId,
         /// The session.
-        session: String,
+        session: Session,
     },
     /// Its worker says what it is doing.
     #[serde(rename = "dispatch.progress")]
@@ -190,11 +191,11 @@ impl State {
             }
             DispatchEvent::StepDone { step, .. } => self.hear(&id, at, |dispatch| {
                 dispatch.step = Some(step.clone());
-                dispatch.got_on = true;
+                dispatch.got_on_at = Some(at);
             }),
             DispatchEvent::Checkpoint { note, session, .. } => self.hear(&id, at, |dispatch| {
                 dispatch.checkpoint = Some(note.clone());
-                dispatch.got_on = true;
+                dispatch.got_on_at = Some(at);
                 if session.is_some() {
                     dispatch.session.clone_from(session);
                 }

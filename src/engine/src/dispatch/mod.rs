@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::bead::Verdict;
 pub use crate::money::Usd;
 use crate::queue::Lane;
+use crate::session::Session;
 use crate::state::State;
 pub use crate::stop::{Recovery, STOP_REASONS, StopReason};
 use crate::stored::is_default;
@@ -49,7 +50,7 @@ pub struct Dispatch {
     pub checkpoint: Option<String>,
     /// The agent's session, by which its tool can go on where it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
+    pub session: Option<Session>,
     /// What the worker says it is doing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
@@ -74,9 +75,9 @@ pub struct Dispatch {
     /// It has given none for too long, and a person was told.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stuck: bool,
-    /// It finished a step or noted something: an attempt that is ended now was not in vain.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub got_on: bool,
+    /// When it last finished a step or noted something: what it did until then is not lost if it is ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub got_on_at: Option<Timestamp>,
     /// Since when it is asked to give way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub yield_asked: Option<Timestamp>,

@@ -175,14 +175,16 @@ fn tracker_events(town: &mut Town) {
     town.start();
     let id = town.live("gt-low");
     for says in [
-        WorkerSays::Checkpoint { note: "half".to_owned(), session: Some("s-1".to_owned()) },
+        WorkerSays::Checkpoint { note: "half".to_owned(), session: "s-1".parse().ok() },
         WorkerSays::Cost { usd: "0.42".parse().expect("an amount"), total: false, tokens: Some(1200) },
         WorkerSays::Progress { text: "reading".to_owned() },
         WorkerSays::Fail { message: "rate limited".to_owned(), unavailable: true },
     ] {
         town.does(&Command::Worker { dispatch: id.to_string(), says });
     }
-    town.act(|tx| tx.worker_metered(&id, "0.1".parse().expect("an amount"), 5, Some("s-2")));
+    town.act(|tx| {
+        tx.worker_metered(&id, "0.1".parse().expect("an amount"), 5, "claude/s-2".parse().ok().as_ref())
+    });
     town.sling_with("gt-urgent", |r| r.priority = Some(90));
     town.advance(Millis::minutes(31));
     town.pass();

@@ -96,7 +96,7 @@ fn an_attempt_without_time_left_is_not_made() {
     };
     town.act(|tx| tx.worker_ended(&id, &exit));
     assert_eq!(town.standing("gt-a"), Standing::Failed);
-    assert_eq!(kinds(&town), [AlertKind::BeadFailed]);
+    assert!(alerts(&town)[0].1.contains("limits.hard_cap"), "{:?}", alerts(&town));
     town.does(&Command::Retry { bead: "gt-a".to_owned() });
     assert_eq!(town.start(), ["gt-a"]);
     assert_eq!(town.state.active_time_left(town.dispatches("gt-a")[1]), Some(Millis::minutes(10)));
@@ -194,7 +194,7 @@ fn a_deadline_ends_queued_and_running_work_alike() {
     town.advance(Millis(1));
     town.pass();
     assert_eq!(asked_to_stop(&town, "gt-runs"), Some(StopReason::DeadlineExceeded));
-    assert_eq!(town.standing("gt-waits"), Standing::Failed);
+    assert_eq!((town.standing("gt-waits"), kinds(&town)), (Standing::Failed, vec![AlertKind::BeadFailed]));
     ends(&mut town, "gt-runs");
     assert_eq!(town.standing("gt-runs"), Standing::Failed);
 }
@@ -258,11 +258,12 @@ fn a_total_adds_only_what_is_new() {
     }
     assert_eq!(town.work("gt-a").cost, usd("0.8"));
     let id = town.live("gt-a");
+    let session = "claude/s-1".parse().ok();
     for _ in 0..2 {
-        town.act(|tx| tx.worker_metered(&id, usd("0.2"), 100, Some("s-1")));
+        town.act(|tx| tx.worker_metered(&id, usd("0.2"), 100, session.as_ref()));
     }
     let dispatch = town.dispatches("gt-a")[0];
-    assert_eq!((dispatch.cost, dispatch.tokens, dispatch.session.as_deref()), (usd("1"), 100, Some("s-1")));
+    assert_eq!((dispatch.cost, dispatch.tokens, &dispatch.session), (usd("1"), 100, &session));
 }
 
 #[test]
@@ -325,6 +326,76 @@ fn the_month_lasts_longer_than_the_day() {
     assert!(reasons.iter().all(|reason| reason.until == Some(december)), "{reasons:?}");
     town.advance(Millis(december.since(town.now).as_millis() as u64));
     assert_eq!(town.start(), ["gt-a"]);
+}
+
+#[test]
+fn a_budget_that_is_lowered_ends_what_runs_and_tells() {
+    let mut town = running(2, &["gt-a", "gt-b"]);
+    town.configure(|s| s.cost.daily = Some(usd("10")));
+    costs(&mut town, "gt-a", "5");
+    assert!(kinds(&town).is_empty());
+    town.configure(|s| s.cost.daily = Some(usd("6")));
+    assert_eq!(kinds(&town), [AlertKind::CostWarning]);
+    town.configure(|s| s.cost.daily = Some(usd("1")));
+    assert_eq!(kinds(&town), [AlertKind::CostLimit]);
+    for bead in ["gt-a", "gt-b"] {
+        assert_eq!(asked_to_stop(&town, bead), Some(StopReason::CostLimitReached));
+    }
+}
+
+#[test]
+fn a_warning_about_a_day_is_over_with_it() {
+    let mut town = running(1, &["gt-a"]);
+    town.configure(|s| (s.cost.daily, s.hard_cap, s.stuck_after) = (Some(usd("10")), Millis(0), Millis(0)));
+    costs(&mut town, "gt-a", "8.5");
+    assert_eq!(kinds(&town), [AlertKind::CostWarning]);
+    let midnight = yard_engine::Timestamp::parse_rfc3339("2023-11-15T00:00:00Z").expect("a time");
+    assert_eq!(town.state.next_due(), Some(midnight));
+    town.advance(Millis(midnight.since(town.now).as_millis() as u64));
+    assert!(kinds(&town).is_empty());
+    costs(&mut town, "gt-a", "8.5");
+    assert_eq!(kinds(&town), [AlertKind::CostWarning], "another day, another warning");
+}
+
+#[test]
+fn a_warning_about_a_bead_is_over_with_its_request() {
+    let mut town = running(1, &["gt-a"]);
+    town.configure(|s| s.cost.per_bead = Some(usd("10")));
+    costs(&mut town, "gt-a", "9");
+    town.exits_ok("gt-a");
+    assert!(kinds(&town).is_empty());
+    town.does(&Command::BeadReopen { id: "gt-a".to_owned() });
+    town.sling(&["gt-a"]);
+    town.start();
+    costs(&mut town, "gt-a", "9");
+    assert_eq!((kinds(&town), asked_to_stop(&town, "gt-a")), (vec![AlertKind::CostWarning], None));
+}
+
+#[test]
+fn what_was_taken_by_preemption_does_not_count_as_active_time() {
+    let mut town = running(1, &["gt-a"]);
+    town.advance(Millis::minutes(10));
+    let id = town.live("gt-a");
+    town.act(|tx| tx.worker_step_done(&id, "plan"));
+    town.advance(Millis::minutes(50));
+    town.act(|tx| tx.terminate(&id, StopReason::PreemptionTimeout, false, "scheduler"));
+    ends(&mut town, "gt-a");
+    assert_eq!(town.context("gt-a").active, Millis::minutes(10), "only what it keeps");
+}
+
+#[test]
+fn a_drain_past_the_hard_cap_leads_back_to_the_queue_all_the_same() {
+    let mut town = running(1, &["gt-a"]);
+    town.configure(|s| s.hard_cap = Millis::minutes(10));
+    town.advance(Millis::minutes(9));
+    let id = town.live("gt-a");
+    town.act(|tx| tx.terminate(&id, StopReason::GracefulShutdown, false, "daemon"));
+    town.advance(Millis::minutes(2));
+    ends(&mut town, "gt-a");
+    assert_eq!(town.standing("gt-a"), Standing::Queued);
+    town.start();
+    town.pass();
+    assert_eq!(asked_to_stop(&town, "gt-a"), Some(StopReason::HardCapExceeded), "for its own reason");
 }
 
 #[test]

@@ -243,13 +243,15 @@ fn a_victim_that_finishes_first_ends_the_cycle_quietly() {
 
 #[test]
 fn a_candidate_that_goes_away_ends_the_cycle_and_the_victim_works_on() {
-    let cases: [(&str, Happens); 6] = [
+    let cases: [(&str, Happens); 8] = [
         ("cancelled", |t| drop(t.does(&Command::Cancel { id: "gt-urgent".to_owned(), at_once: false }))),
         ("cleared", |t| drop(t.does(&Command::Clear { bead: Some("gt-urgent".to_owned()) }))),
         ("held", |t| drop(t.does(&Command::Hold { id: "gt-urgent".to_owned(), held: true }))),
         ("closed", |t| t.close("gt-urgent")),
         ("room", |t| t.configure(|s| s.max_polecats = 2)),
         ("paused", Town::pause),
+        ("less urgent", |t| drop(t.does(&Command::Priority { id: "gt-urgent".to_owned(), priority: 20 }))),
+        ("threshold", |t| t.configure(|s| s.preemption.threshold = 95)),
     ];
     for (why, happens) in cases {
         let mut town = busy_with(10);

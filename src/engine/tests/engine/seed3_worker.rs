@@ -2,6 +2,7 @@
 
 use yard_engine::command::WorkerSays;
 use yard_engine::dispatch::{Category, Outcome, StopReason};
+use yard_engine::session::Session;
 use yard_engine::{Answer, Command, Millis, Standing, WorkerExit};
 
 use crate::town::{Town, exit, stopped};
@@ -56,14 +57,14 @@ fn the_next_attempt_goes_on_after_the_last_finished_step_with_the_last_note() {
     says(
         &mut town,
         "gt-a@1",
-        WorkerSays::Checkpoint { note: "n1".to_owned(), session: Some("s1".to_owned()) },
+        WorkerSays::Checkpoint { note: "n1".to_owned(), session: Some("s1".parse().expect("a session")) },
     );
     let id = town.live("gt-a");
     town.act(|tx| tx.terminate(&id, StopReason::GracefulShutdown, false, "daemon"));
     town.act(|tx| tx.worker_ended(&id, &stopped()));
     let resume = town.context("gt-a").resume.clone();
     assert_eq!(resume.after.as_deref(), Some("plan"));
-    assert_eq!((resume.note.as_deref(), resume.session.as_deref()), (Some("n1"), Some("s1")));
+    assert_eq!((resume.note.as_deref(), resume.session), (Some("n1"), "s1".parse().ok()));
     town.start();
     assert_eq!(town.dispatches("gt-a")[1].step.as_deref(), Some("plan"), "what was done stays done");
     town.lost("gt-a");
@@ -80,11 +81,14 @@ fn a_crash_begins_again_unless_the_formula_says_otherwise() {
     for (resumes, after) in [(false, None), (true, Some("plan"))] {
         let mut town = one_running();
         step(&mut town, "plan");
-        says(&mut town, "gt-a@1", checkpoint("n1"));
+        let session: Option<Session> = "claude/s-1".parse().ok();
+        let noted = WorkerSays::Checkpoint { note: "n1".to_owned(), session: session.clone() };
+        says(&mut town, "gt-a@1", noted);
         let id = town.live("gt-a");
         town.act(|tx| tx.worker_ended(&id, &WorkerExit { resumes, ..exit(1, Category::Crash) }));
         let resume = &town.context("gt-a").resume;
         assert_eq!((resume.after.as_deref(), resume.note.as_deref()), (after, Some("n1")));
+        assert_eq!(resume.session, session.filter(|_| resumes), "a session may be what failed");
     }
 }
 

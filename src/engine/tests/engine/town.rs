@@ -295,7 +295,11 @@ impl Town {
 
     /// The daemon's planning pass; nothing that could start may be left waiting.
     pub(crate) fn pass(&mut self) -> Passed {
-        let pass = self.act(|tx| tx.pass(Scope::Everything, None));
+        let pass = self.act(|tx| {
+            let pass = tx.pass(Scope::Everything, None);
+            tx.preempt();
+            pass
+        });
         self.state.check_nothing_waits_needlessly().expect("everything that has room starts");
         let started = pass.starts.iter().map(|s| s.id.to_string()).collect();
         Passed { started, skipped: pass.skipped, reason: pass.reason }
