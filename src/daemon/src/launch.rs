@@ -7,17 +7,16 @@ use yard_engine::command::SlingRequest;
 use yard_engine::context::{Context, ContextFields};
 use yard_engine::dispatch::{Category, Dispatch};
 use yard_engine::readiness::WORKER_ACTOR_PREFIX;
+use yard_engine::session::Session;
 use yard_engine::{BeadId, DispatchId, FormulaName, Kitchen, RigName, State, WorkerExit};
 use yard_workers::{
     AgentPreset, Completion, CookInput, Cooked, ExitCause, ExitRecord, Formula, RunSpec, StartOrder,
-    StepSpec, cook,
+    StepSpec, YIELDED, cook,
 };
 
 use crate::core::Sources;
 use crate::town::TownDir;
 
-/// The exit code by which a worker says that it gave way.
-const YIELDED: i32 = 75;
 /// The exit code by which a worker says that its service is not there, unless its formula says otherwise.
 const UNAVAILABLE: i32 = 69;
 /// The mode in which every step has a session of its own.
@@ -89,15 +88,17 @@ fn own_command(argv: &[String]) -> StepSpec {
 struct Resumption {
     steps: Vec<StepSpec>,
     first_step: usize,
-    session: Option<String>,
+    session: Option<Session>,
     env: Vec<(String, String)>,
 }
 
 impl Resumption {
     fn of(context: &Context, mut steps: Vec<StepSpec>) -> Self {
         let resume = &context.resume;
-        // A step that the formula no longer has cannot be gone on after: then everything is done again.
+        // A step that the formula no longer has, or has as its last, cannot be gone on after: then everything is done
+        // again.
         let finished = resume.after.as_ref().and_then(|id| steps.iter().position(|step| step.id == *id));
+        let finished = finished.filter(|index| index + 1 < steps.len());
         let fresh_sessions = context.fields.mode.as_deref() == Some(RALPH);
         if fresh_sessions {
             let agents = steps.iter_mut().filter_map(|step| step.agent.as_mut());
@@ -108,7 +109,7 @@ impl Resumption {
             ("YM_MODE", context.fields.mode.clone()),
             ("YM_CHECKPOINT", resume.note.as_deref().map(cut)),
             ("YM_RESUME_AFTER", resume.after.clone().filter(|_| finished.is_some())),
-            ("YM_SESSION", session.clone()),
+            ("YM_SESSION", session.as_ref().map(|session| session.id().to_owned())),
         ];
         let env = known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
         Self { steps, first_step: finished.map_or(0, |index| index + 1), session, env }

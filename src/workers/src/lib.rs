@@ -31,7 +31,7 @@ pub use forkserver::forkserver_main;
 pub use formula::{Completion, Formula, FormulaError, FormulaStep, Isolation, Program, Variable};
 pub use pool::{Helper, LocalPool, Waker};
 pub use preset::AgentPreset;
-pub use record::{ExitCause, ExitRecord};
+pub use record::{ExitCause, ExitRecord, YIELDED};
 pub use report::{Recovered, WorkerReport};
 pub use shim::shim_main;
 pub use socket::{SocketAddress, socket_address};

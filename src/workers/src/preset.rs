@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
+use yard_engine::session::Session;
 
 const TABLE: &str = include_str!("../../../assets/agents.toml");
 
@@ -13,6 +14,9 @@ const TABLE: &str = include_str!("../../../assets/agents.toml");
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentPreset {
+    /// The agent's name, that of its program.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
     /// Where the id of its session stands, as JSON pointers.
     pub session: Vec<String>,
     /// Where the cost of this run so far stands, in US dollars.
@@ -32,12 +36,13 @@ impl AgentPreset {
     /// The preset of a program, by its name without directories.
     pub fn of(program: &str) -> Option<Self> {
         let name = Path::new(program).file_name()?.to_str()?;
-        PRESETS.get(name).cloned()
+        PRESETS.get(name).map(|preset| Self { name: name.to_owned(), ..preset.clone() })
     }
 
-    /// The arguments that go on with this session.
-    pub(crate) fn resuming(&self, session: &str) -> Vec<String> {
-        self.resume.iter().map(|argument| argument.replace("{{session}}", session)).collect()
+    /// The arguments that go on with this session; none if it is another agent's.
+    pub(crate) fn resuming(&self, session: &Session) -> Vec<String> {
+        let Some(id) = session.for_agent(&self.name) else { return Vec::new() };
+        self.resume.iter().map(|argument| argument.replace("{{session}}", id)).collect()
     }
 }
 
@@ -57,7 +62,10 @@ mod tests {
     #[test]
     fn a_program_is_known_by_its_name() {
         let claude = AgentPreset::of("/usr/local/bin/claude").expect("known");
-        assert_eq!(claude.resuming("s-1"), ["--resume", "s-1"]);
+        let session = |text: &str| text.parse::<Session>().expect("a session");
+        assert_eq!(claude.resuming(&session("claude/s-1")), ["--resume", "s-1"]);
+        assert_eq!(claude.resuming(&session("s-1")), ["--resume", "s-1"]);
+        assert!(claude.resuming(&session("codex/s-1")).is_empty());
         assert_eq!(AgentPreset::of("cat"), None);
     }
 }

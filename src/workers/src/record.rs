@@ -7,7 +7,11 @@ use std::io::Write as _;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 use yard_engine::money::Usd;
+use yard_engine::session::Session;
 use yard_engine::{Millis, Timestamp};
+
+/// The exit code by which a worker says that it gave way.
+pub const YIELDED: i32 = 75;
 
 /// Why a dispatch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +60,7 @@ pub struct ExitRecord {
     pub tokens: u64,
     /// The session its output named last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
+    pub session: Option<Session>,
     /// More about it, for a person: the reason given with a stop request, why a program could not be run, or what could not be ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

@@ -1,6 +1,7 @@
 //! What the pool tells the daemon about its workers.
 
 use yard_engine::money::Usd;
+use yard_engine::session::Session;
 use yard_engine::{DispatchId, Timestamp};
 
 use crate::record::ExitRecord;
@@ -43,7 +44,7 @@ pub enum WorkerReport {
         /// Tokens it used so far.
         tokens: u64,
         /// The agent's session.
-        session: Option<String>,
+        session: Option<Session>,
     },
     /// The dispatch ran and is over, with everything it started.
     Ended {

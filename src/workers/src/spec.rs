@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use yard_engine::session::Session;
 use yard_engine::{DispatchId, Millis};
 
 use crate::preset::AgentPreset;
@@ -48,7 +49,7 @@ pub struct RunSpec {
     pub first_step: usize,
     /// The agent's session of an earlier attempt, to go on with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session: Option<String>,
+    pub session: Option<Session>,
 }
 
 impl RunSpec {

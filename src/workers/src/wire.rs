@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use yard_engine::money::Usd;
+use yard_engine::session::Session;
 use yard_engine::{DispatchId, Millis, Timestamp};
 
 use crate::record::ExitRecord;
@@ -75,7 +76,7 @@ pub(crate) enum FromShim {
         dispatch: DispatchId,
         usd: Usd,
         tokens: u64,
-        session: Option<String>,
+        session: Option<Session>,
     },
     /// Sent after the claim's lock was released.
     Ended {

@@ -80,10 +80,7 @@ fn play_streams(args: &Args) -> ExitCode {
                 slowest = slowest.max(told.slowest);
             }
             Err(broken) => {
-                say(&format!(
-                    "seed {seed}: {}; tell it again with: simulate --stream --seed {seed}",
-                    broken.0
-                ));
+                say(&format!("seed {seed}: {}; again with: simulate --stream --seed {seed}", broken.0));
                 return ExitCode::FAILURE;
             }
         }

@@ -120,7 +120,7 @@ fn a_stream_of_urgent_work_starves_nobody() {
     for seed in 0..30 {
         match super::stream(seed) {
             Ok(told) => preemptions += told.preemptions,
-            Err(broken) => panic!("{}; tell it again with: simulate --stream --seed {seed}", broken.0),
+            Err(broken) => panic!("{}; again with: simulate --stream --seed {seed}", broken.0),
         }
     }
     assert!(preemptions > 50, "only {preemptions} preemptions: this proves nothing");

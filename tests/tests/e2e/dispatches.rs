@@ -284,7 +284,45 @@ shell = 'trap "" TERM; echo "$YM_BEAD after=$YM_RESUME_AFTER" >> "$YM_TOWN/story
     assert_eq!(text(&town, "story").matches("after=one").count(), 5, "{}", text(&town, "story"));
 }
 
+#[test]
+fn a_drain_does_not_wait_for_a_shim_that_was_stopped() {
+    let mut town = town(2);
+    serve(&mut town);
+    let script =
+        "trap '' TERM; echo $$ $PPID >> \"$YM_TOWN/pids\"; kill -STOP $PPID; while :; do sleep 1; done";
+    for bead in ["y-a", "y-b"] {
+        town.shell_bead(bead, script);
+        sling(&town, bead, &[]);
+    }
+    wait_until("both", || text(&town, "pids").split_whitespace().count() == 4);
+    town.run(["stop", "--timeout", "300ms"]).ok();
+    for pid in text(&town, "pids").split_whitespace().filter_map(|pid| pid.parse().ok()) {
+        assert!(!is_alive(pid), "{pid} is still there");
+    }
+    for bead in ["y-a", "y-b"] {
+        assert_eq!(
+            (town.state_of(bead), ended_for(&town, bead, 0)),
+            ("queued".into(), json!("graceful_shutdown"))
+        );
+    }
+}
+
 // Limits.
+
+#[test]
+fn no_amount_is_too_absurd_for_the_journal() {
+    let mut town = town(1);
+    serve(&mut town);
+    let claude = "echo '{\"type\":\"result\",\"total_cost_usd\":900000000}'";
+    let script = format!("for n in 1 2 3; do ym worker cost 1000000000; done; {claude}");
+    town.shell_bead("y-rich", &script);
+    sling(&town, "y-rich", &[]);
+    town.run(["wait", "y-rich"]).ok();
+    assert_eq!(town.json(["status"])["spending"]["today"], 1e9);
+    town.stop_daemon();
+    serve(&mut town);
+    assert_eq!(town.json(["show", "y-rich"])["context"]["cost"], 1e9);
+}
 
 #[test]
 fn a_worker_that_reaches_its_cost_limit_is_ended_and_waits_for_a_person() {
@@ -336,7 +374,8 @@ fn a_silent_worker_is_reported_once_and_one_that_writes_is_not() {
     town.set("limits.stuck_after", "700ms");
     serve(&mut town);
     let until = "while [ ! -e \"$YM_TOWN/go\" ]; do";
-    town.shell_bead("y-silent", &format!("{until} sleep 0.05; done"));
+    let speaks = "[ -e \"$YM_TOWN/speak\" ] && echo I am back";
+    town.shell_bead("y-silent", &format!("{until} {speaks}; sleep 0.05; done"));
     town.shell_bead("y-writes", &format!("{until} echo still here; sleep 0.05; done"));
     sling(&town, "y-silent", &[]);
     sling(&town, "y-writes", &[]);
@@ -346,6 +385,8 @@ fn a_silent_worker_is_reported_once_and_one_that_writes_is_not() {
     wait_until("time goes by", || town.events(Some("dispatch.heard")).len() > heard);
     let stuck: Vec<Value> = town.events(Some("dispatch.stuck"));
     assert_eq!((stuck.len(), &stuck[0]["id"]), (1, &json!("y-silent@1")));
+    std::fs::write(file(&town, "speak"), "").expect("a file");
+    wait_until("the alert is over when it writes again", || alert_kinds(&town).is_empty());
     std::fs::write(file(&town, "go"), "").expect("a file");
     town.run(["wait", "--all"]).ok();
     assert!(alert_kinds(&town).is_empty());
@@ -404,6 +445,11 @@ fn a_workers_word_counts_more_than_its_exit_code_and_an_old_ones_not_at_all() {
         assert_eq!(town.refused(&args), "stale-dispatch", "{args:?}");
     }
     assert_eq!(town.events(Some("dispatch.late_report")).len(), 5);
+    let late = town.run(["worker", "--dispatch", "y-fails@1", "checkpoint"]);
+    assert_eq!((late.code, late.stdout.trim()), (1, "yield"), "who only looks at the word ends as well");
+    for verb in ["cancel", "kill", "preempt"] {
+        assert_eq!(town.refused([verb, "y-fails@1"]), "stale-dispatch", "an old id names no other dispatch");
+    }
     assert_eq!(town.refused(["worker", "done"]), "no-dispatch");
     assert_eq!(town.refused(["worker", "--dispatch", "y-fails@7", "done"]), "unknown-dispatch");
     assert_eq!(town.run(["worker", "--dispatch", "y-done@1", "cost", "-1"]).code, 2);
@@ -437,7 +483,7 @@ fn an_agents_session_and_cost_are_read_off_its_output() {
         town.run(["bead", "add", bead, "--id", bead]).ok();
         let ralph_flag: &[&str] = if ralph { &["--ralph"] } else { &[] };
         sling(&town, bead, &[&["--formula", "agent", "--priority", "10"], ralph_flag].concat());
-        wait_until("its session is known", || dispatches(&town, bead)[0]["session"] == "s-1");
+        wait_until("its session is known", || dispatches(&town, bead)[0]["session"] == "claude/s-1");
         let urgent = format!("{bead}-urgent");
         town.shell_bead(&urgent, "true");
         sling(&town, &urgent, &["--priority", "90"]);
@@ -453,6 +499,28 @@ fn an_agents_session_and_cost_are_read_off_its_output() {
         assert_eq!(costs, [&json!(0.25), &json!(0.25)]);
         assert_eq!((&show["dispatches"][0]["tokens"], &show["context"]["cost"]), (&json!(120), &json!(0.5)));
     }
+}
+
+#[test]
+fn a_session_is_resumed_by_its_own_agent_only() {
+    let mut town = town(1);
+    for (name, says) in [("claude", r#"{"session_id":"c-1"}"#), ("codex", r#"{"thread_id":"x-1"}"#)] {
+        let path = file(&town, name);
+        let script = format!("#!/bin/sh\necho \"{name} $*\" >> \"$YM_TOWN/calls\"\necho '{says}'\n");
+        std::fs::write(&path, script).expect("a script");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    }
+    let step = |id: &str, agent: &str| {
+        format!("[[steps]]\nid = '{id}'\nargv = ['{}', '{id}']\n", file(&town, agent).display())
+    };
+    let steps = ["a", "b", "c", "d"].iter().zip(["claude", "codex", "codex", "claude"]);
+    let steps: String = steps.map(|(id, agent)| step(id, agent)).collect();
+    formula(&town, "mixed", &format!("name = 'mixed'\n{steps}"));
+    serve(&mut town);
+    town.run(["bead", "add", "mixed", "--id", "y-mixed"]).ok();
+    sling(&town, "y-mixed", &["--formula", "mixed"]);
+    town.run(["wait", "y-mixed"]).ok();
+    assert_eq!(text(&town, "calls"), "claude a\ncodex b\ncodex c resume x-1\nclaude d\n");
 }
 
 #[test]

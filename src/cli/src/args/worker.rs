@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use yard_engine::money::Usd;
+use yard_engine::session::Session;
 
 /// `ym worker`.
 #[derive(Debug, Args)]
@@ -29,7 +30,7 @@ pub(crate) enum WorkerCmd {
         note: String,
         /// The agent's session, for the next attempt to go on with
         #[arg(long, value_name = "ID")]
-        session: Option<String>,
+        session: Option<Session>,
     },
     /// Say what the work has cost
     #[command(

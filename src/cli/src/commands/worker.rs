@@ -23,7 +23,12 @@ pub(super) fn run(session: &mut Session, args: WorkerArgs) -> Done {
         WorkerCmd::Done { reason } => WorkerSays::Done { reason },
         WorkerCmd::Fail { message, unavailable } => WorkerSays::Fail { message, unavailable },
     };
-    let document = session.command(Command::Worker { dispatch, says })?;
+    let document = session.command(Command::Worker { dispatch, says }).inspect_err(|report| {
+        if asks && report.code() == "stale-dispatch" && !session.out.json() {
+            // Whoever only looks at the word should end as well. Who cannot be told is told by the exit code.
+            let _ = session.out.line("yield");
+        }
+    })?;
     if session.out.json() {
         session.out.document(&document)?;
     } else if asks {

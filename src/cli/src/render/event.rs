@@ -5,6 +5,7 @@ use yard_client::safe_line;
 use yard_client::views::history_line;
 use yard_engine::alert::AlertEvent;
 use yard_engine::convoy::ConvoyEvent;
+use yard_engine::dispatch::DispatchEvent;
 use yard_engine::town::TownEvent;
 use yard_engine::{Event, Recorded, Seq, Timestamp};
 
@@ -56,6 +57,13 @@ fn sentence(event: &Event) -> Option<(String, String)> {
                 format!("account {account} rests until {until}: {dispatch} found its service unavailable");
             Some((words, String::new()))
         }
+        Event::Dispatch(DispatchEvent::Progress { text, .. }) => {
+            Some((format!("says: {text}"), String::new()))
+        }
+        Event::Dispatch(DispatchEvent::Session { session, .. }) => {
+            Some((format!("works in session {session}"), String::new()))
+        }
+        Event::Dispatch(DispatchEvent::Heard { .. }) => Some(("writes".to_owned(), String::new())),
         Event::Town(_)
         | Event::Rig(_)
         | Event::Bead(_)

@@ -231,14 +231,15 @@ pub(crate) fn dispatch(out: &mut Out, view: &DispatchView) -> io::Result<()> {
     if let Some(step) = &dispatch.step {
         fact("last step", step.clone());
     }
+    let session = dispatch.session.as_ref().map(ToString::to_string);
     let said = [
-        ("checkpoint", dispatch.checkpoint.as_ref()),
-        ("progress", dispatch.progress.as_ref()),
-        ("session", dispatch.session.as_ref()),
+        ("checkpoint", dispatch.checkpoint.clone()),
+        ("progress", dispatch.progress.clone()),
+        ("session", session),
     ];
     for (name, text) in said {
         if let Some(text) = text {
-            fact(name, text.clone());
+            fact(name, text);
         }
     }
     if !dispatch.cost.is_zero() {

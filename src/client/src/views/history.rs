@@ -115,7 +115,9 @@ fn dispatch_line(event: &DispatchEvent) -> Option<Line<'_>> {
         DispatchEvent::Checkpoint { note, .. } => {
             ("running", format!("checkpoint: {}", first_line(note)), "worker".into())
         }
-        DispatchEvent::Cost { usd, .. } => ("running", format!("cost {usd}"), "worker".into()),
+        DispatchEvent::Cost { usd, .. } if !usd.is_zero() => {
+            ("running", format!("cost {usd}"), "worker".into())
+        }
         DispatchEvent::Said { said: Said::Done { .. }, .. } => {
             ("running", "says that it is done".to_owned(), "worker".into())
         }
@@ -130,6 +132,7 @@ fn dispatch_line(event: &DispatchEvent) -> Option<Line<'_>> {
         }
         // A failed start follows as an event of its context, with its count.
         DispatchEvent::Ended { outcome: Outcome::StartFailed { .. }, .. }
+        | DispatchEvent::Cost { .. }
         | DispatchEvent::Session { .. }
         | DispatchEvent::Progress { .. }
         | DispatchEvent::Heard { .. }

@@ -118,10 +118,10 @@ fn take(settings: &mut Settings, place: &Place, meaning: Meaning) {
         }
         ("preemption.timeout", M::Span(span)) => settings.preemption.timeout = span,
         ("preemption.min_run", M::Span(span)) => settings.preemption.min_run = span,
-        ("cost.per_bead", M::Number(n)) => settings.cost.per_bead = budget(n),
-        ("cost.per_convoy", M::Number(n)) => settings.cost.per_convoy = budget(n),
-        ("cost.daily", M::Number(n)) => settings.cost.daily = budget(n),
-        ("cost.monthly", M::Number(n)) => settings.cost.monthly = budget(n),
+        ("cost.per_bead", M::Number(n)) => settings.cost.per_bead = Some(budget(n)),
+        ("cost.per_convoy", M::Number(n)) => settings.cost.per_convoy = Some(budget(n)),
+        ("cost.daily", M::Number(n)) => settings.cost.daily = Some(budget(n)),
+        ("cost.monthly", M::Number(n)) => settings.cost.monthly = Some(budget(n)),
         ("limits.stuck_after", M::Span(span)) => settings.stuck_after = span,
         ("limits.hard_cap", M::Span(span)) => settings.hard_cap = span,
         ("limits.kill_grace", M::Span(span)) => settings.kill_grace = span,
@@ -178,9 +178,9 @@ fn cap(n: i64) -> Option<u64> {
     u64::try_from(n).ok().filter(|n| *n > 0)
 }
 
-/// More than a thousand million dollars is as good as no limit.
-fn budget(dollars: f64) -> Option<Usd> {
-    Usd::from_dollars(dollars).ok()
+/// A budget of something: neither nothing, which would stop everything, nor more than is ever counted.
+fn budget(dollars: f64) -> Usd {
+    Usd::from_dollars(dollars).unwrap_or(Usd::MOST).max(Usd::LEAST)
 }
 
 fn rig_name(name: Option<&str>) -> Option<RigName> {

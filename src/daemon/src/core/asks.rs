@@ -218,6 +218,12 @@ impl Core {
                 | Command::ConvoyAdd { .. }
         );
         match reply {
+            Reply::Ok { document, mut notices } if matches!(command, Command::Preempt { .. }) => {
+                if !self.dispatches() {
+                    notices.push("nobody goes on with this: `ym --daemon` does".to_owned());
+                }
+                Reply::Ok { document, notices }
+            }
             Reply::Ok { document, .. } if gives_a_chance => {
                 let state = self.store.state();
                 let left = state.ready_count() + state.hungry().count();

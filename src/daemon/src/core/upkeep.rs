@@ -134,6 +134,7 @@ impl Core {
             return;
         }
         info!(live = self.store.state().live_count(), "draining");
+        self.pool.hurry();
         let live: Vec<DispatchId> = self.store.state().live_dispatches().map(|d| d.id.clone()).collect();
         let now = self.now;
         for id in live {

@@ -25,7 +25,7 @@ impl Core {
                 self.store.decide(now, |tx| tx.worker_step_done(dispatch, step));
             }
             WorkerReport::Metered { dispatch, usd, tokens, session } => {
-                self.store.decide(now, |tx| tx.worker_metered(dispatch, *usd, *tokens, session.as_deref()));
+                self.store.decide(now, |tx| tx.worker_metered(dispatch, *usd, *tokens, session.as_ref()));
             }
             WorkerReport::StartFailed { dispatch, error } => {
                 self.store.decide(now, |tx| tx.worker_start_failed(dispatch, error));
@@ -37,7 +37,7 @@ impl Core {
                 let ended = launch::worker_exit(state, town, dispatch, exit);
                 self.store.decide(now, |tx| {
                     // The record is the last word on these, whatever was heard before.
-                    tx.worker_metered(dispatch, exit.usd, exit.tokens, exit.session.as_deref());
+                    tx.worker_metered(dispatch, exit.usd, exit.tokens, exit.session.as_ref());
                     tx.worker_ended(dispatch, &ended);
                 });
             }

@@ -39,6 +39,9 @@ use table::{Live, Patience, Shim, Watched};
 /// What a shim may need beyond the grace of a stop request before it counts as hanging.
 const SHIM_PATIENCE: Duration = Duration::from_secs(2);
 
+/// The same while the daemon stops.
+const HURRIED_PATIENCE: Duration = Duration::from_millis(200);
+
 /// Where beads run on this machine. Dropping it leaves busy shims at work and lets idle ones go.
 pub struct LocalPool {
     shared: Arc<Shared>,
@@ -48,6 +51,7 @@ pub struct LocalPool {
     woken: UnixStream,
     waker: Waker,
     frame: Vec<u8>,
+    shim_patience: Duration,
 }
 
 /// Ends a wait of [`LocalPool::attend`] early, from any thread.
@@ -87,7 +91,8 @@ impl LocalPool {
         let shared = Arc::new(Shared::new(run_dir, report, waker.clone())?);
         shared.poller.add(listener.as_fd(), LISTENER)?;
         shared.poller.add(woken.as_fd(), WAKE)?;
-        Ok(Self { shared, helper, server: None, listener, woken, waker, frame: Vec::new() })
+        let (server, frame, shim_patience) = (None, Vec::new(), SHIM_PATIENCE);
+        Ok(Self { shared, helper, server, listener, woken, waker, frame, shim_patience })
     }
 
     /// Waits for news of workers, not longer than this, and passes on what there is. The thread that owns the pool
@@ -211,7 +216,7 @@ impl LocalPool {
         self.frame.clear();
         wire::encode(&message, &mut self.frame)?;
         let mut table = self.shared.table();
-        let until = Instant::now() + grace.duration() + SHIM_PATIENCE;
+        let until = Instant::now() + grace.duration() + self.shim_patience;
         // Asking again never gives a shim more time.
         let until =
             table.patience.iter().find(|p| p.dispatch == *dispatch).map_or(until, |p| p.until.min(until));
@@ -224,6 +229,11 @@ impl LocalPool {
             self.shared.settle(dispatch.clone(), reason.to_owned());
         }
         Ok(())
+    }
+
+    /// From now on shims that do not obey a stop request are killed soon after its grace: somebody waits for all of them.
+    pub fn hurry(&mut self) {
+        self.shim_patience = HURRIED_PATIENCE;
     }
 
     /// Asks a dispatch to give way between two steps, or takes that back. One that has ended, or whose shim is gone, is

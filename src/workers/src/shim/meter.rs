@@ -4,13 +4,12 @@
 use memchr::memchr;
 use serde_json::Value;
 use yard_engine::money::Usd;
+use yard_engine::session::Session;
 
 use crate::preset::AgentPreset;
 
 /// Longer lines are not looked at.
 const LONGEST_LINE: usize = 1 << 20;
-/// Longer names are no sessions.
-const LONGEST_SESSION: usize = 200;
 
 /// What the output of one dispatch told so far.
 #[derive(Debug, Default)]
@@ -23,7 +22,7 @@ pub(super) struct Meter {
     before: Bill,
     /// Of this step.
     current: Bill,
-    session: Option<String>,
+    session: Option<Session>,
 }
 
 /// What was used.
@@ -41,12 +40,13 @@ impl Bill {
 }
 
 impl Meter {
-    pub(super) fn of_session(session: Option<String>) -> Self {
+    pub(super) fn of_session(session: Option<Session>) -> Self {
         Self { session, ..Self::default() }
     }
 
     /// Another step begins, whose agent is this one.
     pub(super) fn begin(&mut self, preset: Option<AgentPreset>) {
+        self.end_line();
         self.before = self.bill();
         self.current = Bill::default();
         self.line.clear();
@@ -54,8 +54,8 @@ impl Meter {
         self.preset = preset;
     }
 
-    pub(super) fn session(&self) -> Option<&str> {
-        self.session.as_deref()
+    pub(super) fn session(&self) -> Option<&Session> {
+        self.session.as_ref()
     }
 
     /// Everything used so far.
@@ -71,16 +71,21 @@ impl Meter {
         let before = (self.session.clone(), self.current);
         while let Some(end) = memchr(b'\n', bytes) {
             self.take(&bytes[..end]);
-            let line = std::mem::take(&mut self.line);
-            if !std::mem::take(&mut self.skipping) {
-                self.look_at(&line);
-            }
-            self.line = line;
-            self.line.clear();
+            self.end_line();
             bytes = &bytes[end + 1..];
         }
         self.take(bytes);
         before != (self.session.clone(), self.current)
+    }
+
+    /// The line that was being read is over, be it without a newline.
+    pub(super) fn end_line(&mut self) {
+        let mut line = std::mem::take(&mut self.line);
+        if !std::mem::take(&mut self.skipping) {
+            self.look_at(&line);
+        }
+        line.clear();
+        self.line = line;
     }
 
     fn take(&mut self, part: &[u8]) {
@@ -98,10 +103,8 @@ impl Meter {
         };
         let Ok(document) = serde_json::from_slice::<Value>(line) else { return };
         let at = |places: &[String]| places.iter().find_map(|place| document.pointer(place)).cloned();
-        if let Some(Value::String(session)) = at(&preset.session)
-            && !session.is_empty()
-            && session.len() <= LONGEST_SESSION
-            && !session.contains('\0')
+        if let Some(Value::String(id)) = at(&preset.session)
+            && let Ok(session) = Session::new(Some(&preset.name), &id)
         {
             self.session = Some(session);
         }
@@ -117,7 +120,7 @@ impl Meter {
             self.current.usd = self.current.usd.max(cost);
         }
         let tokens = preset.tokens.iter().filter_map(|place| document.pointer(place)?.as_u64());
-        self.current.tokens = self.current.tokens.saturating_add(tokens.sum());
+        self.current.tokens = tokens.fold(self.current.tokens, u64::saturating_add);
     }
 }
 
@@ -144,10 +147,31 @@ mod tests {
             for piece in output.as_bytes().chunks(size) {
                 news += usize::from(meter.read(piece));
             }
-            assert_eq!(meter.session(), Some("s-7"));
+            assert_eq!(meter.session(), "claude/s-7".parse().ok().as_ref());
             assert_eq!(meter.bill(), Bill { usd: "0.125".parse().expect("an amount"), tokens: 15 });
             assert!((1..=2).contains(&news), "{news}");
         }
+    }
+
+    #[test]
+    fn a_last_line_without_a_newline_counts() {
+        let mut meter = claude();
+        meter.read(b"{\"type\":\"result\",\"total_cost_usd\":0.7,\"session_id\":\"s\"}");
+        meter.end_line();
+        assert_eq!(
+            (meter.bill().usd, meter.session()),
+            ("0.7".parse().expect("an amount"), "claude/s".parse().ok().as_ref())
+        );
+    }
+
+    #[test]
+    fn absurd_numbers_stay_what_they_are() {
+        let mut meter = claude();
+        for _ in 0..2 {
+            meter.read(b"{\"type\":\"result\",\"total_cost_usd\":900000000,\"usage\":{\"input_tokens\":18446744073709551615,\"output_tokens\":99}}\n");
+            meter.begin(AgentPreset::of("claude"));
+        }
+        assert_eq!(meter.bill(), Bill { usd: Usd::MOST, tokens: u64::MAX });
     }
 
     #[test]
@@ -166,6 +190,8 @@ mod tests {
         for line in [
             b"{\"session_id\":7}\n".as_slice(),
             b"{\"session_id\":\"\"}\n",
+            b"{\"session_id\":\"--dangerously-skip-permissions\"}\n",
+            b"{\"session_id\":\"a b\"}\n",
             b"{\"type\":\"result\",\"total_cost_usd\":-4}\n",
             b"{\"type\":\"result\",\"total_cost_usd\":1e300}\n",
             b"{\"type\":\"other\",\"total_cost_usd\":3}\n",

@@ -16,15 +16,15 @@ use super::meter::{Bill, Meter};
 use super::program::{Environment, Program};
 use crate::claim::{self, Held};
 use crate::log::Log;
-use crate::record::{ExitCause, ExitRecord, Line};
+use crate::record::{ExitCause, ExitRecord, Line, YIELDED};
 use crate::spec::{RunSpec, StepSpec};
 use crate::sys::{self, Launch, Outcome, Stage, boot_millis, now};
 use crate::wire::{self, FromShim, SpecSource};
 
 /// How long news of a start may wait for news of its end.
 const TOGETHER: u64 = 2;
-/// The exit code of a dispatch that gave way.
-const YIELDED: i32 = 75;
+/// How often what the output tells is passed on.
+const METER_EVERY: u64 = 1000;
 /// How long an exit record is tried to be written on a full disk, in steps of a tenth of a second.
 const RECORD_TRIES: u32 = 300;
 
@@ -76,6 +76,8 @@ pub(super) fn perform(shim: &mut Shim, dispatch: DispatchId, path: &Path, source
         started,
         began,
         meter: Meter::of_session(spec.session.clone()),
+        meter_at: None,
+        metered_at: None,
         yield_wanted: false,
         grace: spec.kill_grace,
         hard_cap,
@@ -131,6 +133,10 @@ pub(super) struct Run<'a> {
     began: u64,
     /// What the output tells about cost and session.
     pub(super) meter: Meter,
+    /// When something it told is to be passed on.
+    pub(super) meter_at: Option<u64>,
+    /// When something was passed on last.
+    metered_at: Option<u64>,
     /// It should give way between two steps.
     pub(super) yield_wanted: bool,
     pub(super) grace: Millis,
@@ -206,6 +212,7 @@ impl Run<'_> {
         if let (Some(agent), Some(session)) = (&step.agent, self.meter.session()) {
             step.argv.extend(agent.resuming(session));
         }
+        self.take_output(16);
         self.meter.begin(step.agent.clone());
         let program = Program::new(&step, environment).map_err(|why| (Stage::Setup, why))?;
         let stdin = program.stdin.as_ref().unwrap_or(&self.shim.null);
@@ -237,9 +244,17 @@ impl Run<'_> {
     /// Tells what the output told.
     pub(super) fn note_meter(&mut self) {
         let (Bill { usd, tokens }, session) = (self.meter.bill(), self.meter.session());
-        let (dispatch, session) = (self.dispatch.clone(), session.map(ToOwned::to_owned));
+        let (dispatch, session) = (self.dispatch.clone(), session.cloned());
         self.note_frame(&FromShim::Metered { dispatch, usd, tokens, session });
         self.flush_at.get_or_insert(boot_millis() + TOGETHER);
+        (self.meter_at, self.metered_at) = (None, Some(boot_millis()));
+    }
+
+    /// There is something to tell, at once or when the last time is long enough ago: who writes a thousand figures a
+    /// second is not worth as many events.
+    pub(super) fn meter_soon(&mut self) {
+        let earliest = self.metered_at.map_or(0, |last| last + METER_EVERY);
+        self.meter_at.get_or_insert(earliest.max(boot_millis()));
     }
 
     pub(super) fn flush(&mut self) {
@@ -313,7 +328,7 @@ impl Run<'_> {
             active: Some(Millis(boot_millis().saturating_sub(self.began))),
             usd,
             tokens,
-            session: self.meter.session().map(ToOwned::to_owned),
+            session: self.meter.session().cloned(),
             note: None,
         }
     }

@@ -92,7 +92,10 @@ impl Run<'_> {
             }
             self.kill_at = Some(time + KILL_AGAIN);
         }
-        let mut next = [self.flush_at, self.kill_at].into_iter().flatten().min();
+        if self.meter_at.is_some_and(|at| at <= time) {
+            self.note_meter();
+        }
+        let mut next = [self.flush_at, self.kill_at, self.meter_at].into_iter().flatten().min();
         if self.cause.is_none() {
             next = [next, step_deadline, self.hard_cap].into_iter().flatten().min();
         }
@@ -164,14 +167,14 @@ impl Run<'_> {
     }
 
     /// Moves output into the log, at most `rounds` buffers of it.
-    fn take_output(&mut self, rounds: u32) {
+    pub(super) fn take_output(&mut self, rounds: u32) {
         for _ in 0..rounds {
             match nix::unistd::read(&self.shim.output.0, &mut self.shim.buffer) {
                 Ok(n) if n > 0 => {
                     // A worker is not stopped by a full disk; its output is dropped meanwhile.
                     let _ = self.log.write(&self.shim.buffer[..n]);
                     if self.meter.read(&self.shim.buffer[..n]) {
-                        self.note_meter();
+                        self.meter_soon();
                     }
                     if n < self.shim.buffer.len() {
                         return;
@@ -191,5 +194,6 @@ impl Run<'_> {
             self.watch(None, None);
         }
         self.take_output(64);
+        self.meter.end_line();
     }
 }
