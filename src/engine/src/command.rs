@@ -5,15 +5,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::answer::{Answer, Recovery, RecoveryKind, SlingAction, SlingResult};
 use crate::bead::{BeadChange, BeadStatus, DepKind, Dependency};
-use crate::dispatch::StopReason;
 use crate::money::Usd;
-use crate::plan::{PlanReason, Start};
 use crate::rig::{Rig, RigSwitch};
 use crate::session::Session;
 use crate::settings::Merge;
-use crate::stage::StagePlan;
-use crate::{AccountName, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, RigName, Timestamp};
+use crate::{AccountName, BeadId, ContextId, FormulaName, RigName, Timestamp};
 
 /// Something asked of the town.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -403,180 +401,6 @@ pub struct SlingRequest {
     pub force: bool,
     /// Only say what would happen.
     pub dry_run: bool,
-}
-
-/// What a command answers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "answer", rename_all = "kebab-case")]
-pub enum Answer {
-    /// Something was made.
-    Created {
-        /// Its ids.
-        ids: Vec<String>,
-    },
-    /// Something was done to these; `changed` is false when nothing was to do.
-    Done {
-        /// Whether anything changed.
-        changed: bool,
-        /// In words.
-        message: String,
-        /// The ids concerned.
-        ids: Vec<String>,
-    },
-    /// What became of a sling.
-    Slung {
-        /// In direct mode.
-        direct: bool,
-        /// One per bead.
-        results: Vec<SlingResult>,
-    },
-    /// What an `add` made.
-    Added {
-        /// One per item.
-        results: Vec<SlingResult>,
-    },
-    /// What a plan of a convoy came to.
-    Staged {
-        /// The convoy; none when errors kept it from being made.
-        convoy_id: Option<ConvoyId>,
-        /// Whether it was staged before.
-        restaged: bool,
-        /// The plan.
-        plan: Box<StagePlan>,
-        /// What its launch did, if one was asked for and nothing spoke against it.
-        launched: Option<Vec<SlingResult>>,
-    },
-    /// A convoy goes.
-    Launched {
-        /// Which.
-        convoy_id: ConvoyId,
-        /// What became of the beads of its first wave.
-        wave1: Vec<SlingResult>,
-    },
-    /// What the safety scan found, and did.
-    Recovered {
-        /// Nothing was changed.
-        dry_run: bool,
-        /// Each finding.
-        findings: Vec<Recovery>,
-    },
-    /// What a worker said was heard.
-    Heard {
-        /// The dispatch.
-        dispatch_id: DispatchId,
-        /// False if the dispatch is over: then nothing changed.
-        accepted: bool,
-        /// Whether the worker should come to an end.
-        should_yield: bool,
-        /// Why.
-        reason: Option<StopReason>,
-    },
-    /// What a pass did.
-    Passed {
-        /// What starts.
-        starts: Vec<Start>,
-        /// How many ready ones wait.
-        skipped: u64,
-        /// What limited it.
-        reason: PlanReason,
-        /// Nothing was started.
-        dry_run: bool,
-    },
-}
-
-/// Something the safety scan found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recovery {
-    /// What kind of thing.
-    pub kind: RecoveryKind,
-    /// The bead, context or convoy.
-    pub id: String,
-    /// In words.
-    pub message: String,
-    /// What was done about it, or would be.
-    pub action: String,
-}
-
-/// What the safety scan looks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RecoveryKind {
-    /// A worker died without a word.
-    DeadWorker,
-    /// A bead is in progress, and nobody we know is on it.
-    StaleHook,
-    /// A context whose bead was closed or taken.
-    StaleContext,
-    /// A convoy in which nothing can go on.
-    StrandedConvoy,
-    /// A bead that should have been on the schedule.
-    MissedBead,
-}
-
-/// What became of one bead of a sling.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SlingResult {
-    /// The bead.
-    pub id: String,
-    /// What was done.
-    pub action: SlingAction,
-    /// Its context.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub context_id: Option<ContextId>,
-    /// Its dispatch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dispatch_id: Option<DispatchId>,
-    /// Where it runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rig: Option<RigName>,
-    /// The convoy that tracks it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub convoy_id: Option<ConvoyId>,
-    /// Why not, as a word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
-    /// Why not, in words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-}
-
-impl SlingResult {
-    pub(crate) fn new(id: &str, action: SlingAction) -> Self {
-        Self {
-            id: id.to_owned(),
-            action,
-            context_id: None,
-            dispatch_id: None,
-            rig: None,
-            convoy_id: None,
-            code: None,
-            message: None,
-        }
-    }
-
-    pub(crate) fn because(mut self, code: &str, message: impl Into<String>) -> Self {
-        self.code = Some(code.to_owned());
-        self.message = Some(message.into());
-        self
-    }
-}
-
-/// What a sling did with a bead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SlingAction {
-    /// Its worker starts.
-    Dispatched,
-    /// It stands in the queue.
-    Scheduled,
-    /// It stood there already.
-    AlreadyScheduled,
-    /// It runs already.
-    AlreadyRunning,
-    /// Not for dispatch; left out of a set.
-    Skipped,
-    /// Refused, with a code.
-    Refused,
 }
 
 impl From<BeadId> for String {

@@ -5,6 +5,7 @@
 //! not do I/O, read a clock, use randomness or be async: time, settings and observations come in as inputs.
 
 pub mod alert;
+mod answer;
 pub mod bead;
 pub mod breaker;
 pub mod capacity;
