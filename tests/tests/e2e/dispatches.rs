@@ -371,7 +371,7 @@ fn a_worker_past_its_hard_cap_has_failed_and_retry_gives_it_a_fresh_one() {
 #[test]
 fn a_silent_worker_is_reported_once_and_one_that_writes_is_not() {
     let mut town = town(2);
-    town.set("limits.stuck_after", "700ms");
+    town.set("limits.stuck_after", "1500ms");
     serve(&mut town);
     let until = "while [ ! -e \"$YM_TOWN/go\" ]; do";
     let speaks = "[ -e \"$YM_TOWN/speak\" ] && echo I am back";
@@ -397,7 +397,7 @@ fn a_running_bead_ends_at_its_deadline() {
     let mut town = town(1);
     serve(&mut town);
     town.shell_bead("y-late", "sleep 1000");
-    sling(&town, "y-late", &["--deadline", "1s"]);
+    sling(&town, "y-late", &["--deadline", "3s"]);
     town.await_state("y-late", "failed");
     assert_eq!(ended_for(&town, "y-late", 0), "deadline_exceeded");
 }
