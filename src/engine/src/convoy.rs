@@ -2,7 +2,6 @@
 //! as soon as it is ready. It closes when every bead it tracks is closed, unless its owner looks after it.
 
 use std::collections::BTreeMap;
-use std::collections::hash_map::Entry;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +9,6 @@ use crate::money::Usd;
 use crate::settings::Merge;
 use crate::spending::Budget;
 use crate::state::State;
-use crate::trackers::Trackers;
 use crate::{BeadId, ConvoyId, Timestamp};
 
 /// The prefix of every convoy id.
@@ -272,14 +270,12 @@ impl State {
     /// Puts a convoy that is not closed into the indexes.
     pub(crate) fn track(&mut self, id: &ConvoyId) {
         let Some(convoy) = self.convoys.get(id).filter(|convoy| convoy.closed.is_none()) else { return };
-        self.tracking.reserve(convoy.tracked.len());
+        let mut open = 0;
         for bead in &convoy.tracked {
-            match self.tracking.entry(bead.clone()) {
-                Entry::Vacant(vacant) => drop(vacant.insert(Trackers::One(id.clone()))),
-                Entry::Occupied(mut known) => known.get_mut().add(id),
-            }
+            let number = self.beads.give_number(bead);
+            self.tracking.add(number, id);
+            open += usize::from(!self.beads.is_closed_at(number));
         }
-        let open = convoy.tracked.iter().filter(|bead| !self.is_closed(bead)).count();
         self.convoy_open_beads.insert(id.clone(), open);
     }
 
@@ -287,10 +283,8 @@ impl State {
     fn untrack(&mut self, id: &ConvoyId) {
         let Some(convoy) = self.convoys.get(id) else { return };
         for bead in &convoy.tracked {
-            if let Some(trackers) = self.tracking.get_mut(bead)
-                && trackers.is_last_or_remove(id)
-            {
-                self.tracking.remove(bead);
+            if let Some(number) = self.beads.number(bead) {
+                self.tracking.remove(number, id);
             }
         }
         self.convoy_open_beads.remove(id);
@@ -298,7 +292,7 @@ impl State {
 
     /// A tracked bead closed or reopened: keeps each convoy's count of open beads.
     pub(crate) fn recount_convoys(&mut self, bead: &BeadId, is_closed: bool) {
-        for convoy in self.tracking.get(bead).into_iter().flat_map(Trackers::iter) {
+        for convoy in self.tracking.of(self.beads.number(bead)) {
             if let Some(open) = self.convoy_open_beads.get_mut(convoy) {
                 *open = if is_closed { open.saturating_sub(1) } else { *open + 1 };
             }
@@ -312,7 +306,7 @@ impl State {
 
     /// The convoys that track a bead and are not closed, staged ones included, by id.
     pub(crate) fn all_convoys_tracking(&self, bead: &BeadId) -> impl Iterator<Item = &Convoy> {
-        let ids = self.tracking.get(bead).into_iter().flat_map(Trackers::iter);
+        let ids = self.tracking.of(self.beads.number(bead));
         ids.filter_map(|id| self.convoys.get(id))
     }
 

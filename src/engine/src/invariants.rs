@@ -10,7 +10,7 @@ use crate::dispatch::Dispatch;
 use crate::graph::Cycles;
 use crate::readiness::claimed_elsewhere;
 use crate::state::State;
-use crate::{BeadId, ContextId, DispatchId};
+use crate::{BeadId, ContextId, ConvoyId, DispatchId};
 
 /// A broken promise of the engine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -206,6 +206,16 @@ impl State {
     }
 
     fn check_convoys(&self) -> Result<(), Violation> {
+        let unclosed = self.convoys.values().filter(|convoy| convoy.closed.is_none());
+        let pairs: BTreeSet<(&BeadId, &ConvoyId)> =
+            unclosed.flat_map(|convoy| convoy.tracked.iter().map(|bead| (bead, &convoy.id))).collect();
+        for (bead, convoy) in &pairs {
+            let known = self.all_convoys_tracking(bead).any(|tracking| tracking.id == **convoy);
+            ensure(known, || format!("{convoy} tracks {bead}, but nobody knows"))?;
+        }
+        ensure(pairs.len() == self.tracking.count(), || {
+            "somebody tracks beads of a closed convoy".to_owned()
+        })?;
         for convoy in self.convoys.values().filter(|c| c.is_open()) {
             let open = convoy.tracked.iter().filter(|b| !self.is_closed(b)).count();
             ensure(open == self.open_beads_of(&convoy.id), || format!("{}: open beads differ", convoy.id))?;
@@ -252,7 +262,6 @@ impl State {
         same("prefixes", self.rig_by_prefix == other.rig_by_prefix)?;
         same("dependents", self.dependents == other.dependents)?;
         same("children", self.children == other.children)?;
-        same("tracking", self.tracking == other.tracking)?;
         same("convoy counts", self.convoy_open_beads == other.convoy_open_beads)?;
         same("open contexts", self.open_contexts == other.open_contexts)?;
         same("verdicts", self.settled == other.settled)?;

@@ -13,14 +13,13 @@ use crate::dispatch::Dispatch;
 use crate::edges::Edges;
 use crate::event::{Event, Recorded};
 use crate::graph::Cycles;
-use crate::lookup::Lookup;
 use crate::preempt::{Cycle, VictimKey};
 use crate::queue::{ClassKey, OrderKey, Queue};
 use crate::rig::Rig;
 use crate::settings::Settings;
 use crate::spending::Spending;
 use crate::town::{Pause, Undoable};
-use crate::trackers::Trackers;
+use crate::trackers::Tracking;
 use crate::watch::Looks;
 use crate::{AccountName, AlertId, BeadId, ContextId, ConvoyId, DispatchId, RigName, Seq, Timestamp};
 
@@ -59,7 +58,7 @@ pub struct State {
     pub(crate) children: Edges,
     pub(crate) cycles: Cycles,
     /// The convoys that track a bead and are not closed, by id.
-    pub(crate) tracking: Lookup<BeadId, Trackers>,
+    pub(crate) tracking: Tracking,
     pub(crate) convoy_open_beads: BTreeMap<ConvoyId, usize>,
     pub(crate) open_contexts: BTreeSet<ContextId>,
     pub(crate) settled: BTreeMap<BeadId, Verdict>,
@@ -162,7 +161,14 @@ impl State {
         for id in self.open_contexts.clone() {
             self.refresh_context(&id);
         }
-        self.hungry = self.tracking.keys().filter(|id| self.derive_hunger(id)).cloned().collect();
+        self.hungry = self.derive_hungry();
+    }
+
+    /// All beads that the next pass is to feed.
+    fn derive_hungry(&self) -> BTreeSet<BeadId> {
+        let tracked =
+            self.convoys.values().filter(|convoy| convoy.is_fed()).flat_map(|convoy| &convoy.tracked);
+        tracked.filter(|id| self.derive_hunger(id)).cloned().collect()
     }
 
     /// Puts a context into the queue, or takes it out, according to the one readiness function.
@@ -210,7 +216,7 @@ impl State {
         for id in of_rig.map(|c| c.id.clone()).collect::<Vec<_>>() {
             self.refresh_context(&id);
         }
-        self.hungry = self.tracking.keys().filter(|id| self.derive_hunger(id)).cloned().collect();
+        self.hungry = self.derive_hungry();
     }
 
     /// Lets contexts into the queue whose time has come.

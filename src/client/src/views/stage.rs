@@ -170,7 +170,10 @@ impl Serialize for StageDocument<'_> {
         document.serialize_field("restaged", &restaged)?;
         document.serialize_field("errors", &plan.errors)?;
         document.serialize_field("warnings", &plan.warnings)?;
-        let waves = || (1..).zip(&plan.waves).map(|(number, ids)| WaveRow::of(state, &blockers, number, ids));
+        let waves = || {
+            let waves = (1..).zip(plan.waves.iter().zip(&plan.wave_rows));
+            waves.map(|(number, (ids, rows))| WaveRow::of(&blockers, number, ids.iter().zip(rows), &abouts))
+        };
         document.serialize_field("waves", &Each(waves))?;
         document
             .serialize_field("gated", &Each(|| plan.gated.iter().map(|gated| GatedRow::of(state, gated))))?;
@@ -210,14 +213,19 @@ struct WaveRow<'a> {
 }
 
 impl<'a> WaveRow<'a> {
-    fn of(state: &'a State, blockers: &RefCell<Blockers<'a>>, number: u32, ids: &'a [BeadId]) -> Self {
+    fn of(
+        blockers: &RefCell<Blockers<'a>>,
+        number: u32,
+        beads: impl Iterator<Item = (&'a BeadId, &'a u32)>,
+        abouts: &[About<'a>],
+    ) -> Self {
         let mut blockers = blockers.borrow_mut();
-        let task = |(id, about): (&'a BeadId, About<'a>)| {
-            let About { entry, title, kind, status, rig } = about;
+        let task = |(id, row): (&'a BeadId, &'a u32)| {
+            let About { entry, title, kind, status, rig } = abouts[*row as usize];
             let blocked_by = entry.map(|entry| blockers.of(entry)).unwrap_or_default();
             TaskRow { id, title, kind, rig, status, blocked_by }
         };
-        Self { number, tasks: ids.iter().zip(About::of_all(state, ids.iter())).map(task).collect() }
+        Self { number, tasks: beads.map(task).collect() }
     }
 }
 

@@ -10,7 +10,8 @@ use crate::{BeadId, Seq};
 impl State {
     /// Whether nothing here knows this id but dependencies on it.
     pub(crate) fn is_unheard_of(&self, id: &BeadId) -> bool {
-        !self.beads.contains_key(id) && !self.gone.contains_key(id) && !self.tracking.contains_key(id)
+        let is_tracked = self.tracking.of(self.beads.number(id)).next().is_some();
+        !self.beads.contains_key(id) && !self.gone.contains_key(id) && !is_tracked
     }
 
     /// Folds in that beads appeared: all of them unheard of, and each once.

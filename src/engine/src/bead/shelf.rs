@@ -96,7 +96,8 @@ impl Beads {
         self.places[number as usize] = Place { entry: Some(entry), targets, is_closed };
     }
 
-    fn give_number(&mut self, id: &BeadId) -> u32 {
+    /// The number of an id, which is a new one if nobody named it before.
+    pub(crate) fn give_number(&mut self, id: &BeadId) -> u32 {
         if let Some(number) = self.numbers.get(id) {
             return *number;
         }

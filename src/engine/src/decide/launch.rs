@@ -187,6 +187,9 @@ impl State {
     /// The one staged convoy that tracks some of these beads; open ones, and several, are refused.
     fn overlapping<'a>(&self, beads: impl Iterator<Item = &'a BeadId>) -> Result<Option<ConvoyId>, Refusal> {
         let mut staged = BTreeSet::new();
+        if self.convoy_open_beads.is_empty() {
+            return Ok(None);
+        }
         for bead in beads {
             for convoy in self.all_convoys_tracking(bead) {
                 if convoy.is_open() {

@@ -80,7 +80,7 @@ impl Tx<'_> {
     pub(super) fn clear(&mut self, asker: &Asker<'_>, bead: Option<&str>) -> Result<Answer, Refusal> {
         let wanted = bead.map(|text| self.state().find_bead(text)).transpose()?;
         let fits = |c: &&Context| wanted.as_ref().is_none_or(|id| c.bead() == id);
-        let waiting = |c: &&Context| self.state().bead(c.bead()).is_none_or(|e| e.work.live.is_none());
+        let waiting = |c: &&Context| self.state().work(c.bead()).is_none_or(|work| work.live.is_none());
         let cleared: Vec<(ContextId, BeadId)> = self
             .state()
             .open_contexts()

@@ -52,6 +52,8 @@ pub struct StagePlan {
     pub closed: Vec<BeadId>,
     /// The beads in reading order: a parent before its children, siblings by id, each bead once.
     pub tree: Vec<TreeRow>,
+    /// Where the beads of each wave stand in `tree`, so that nobody has to find them again.
+    pub wave_rows: Vec<Vec<u32>>,
     /// A longest chain of open members in which each waits for the one before.
     pub critical_path: Vec<BeadId>,
 }
@@ -170,6 +172,7 @@ impl State {
         let mut plan = StagePlan {
             members: ids(reach.members()),
             waves: order.waves.iter().map(|wave| ids(wave)).collect(),
+            wave_rows: order.waves.iter().map(|wave| reach.rows(wave)).collect(),
             gated: held::gated(&reach, &graph, &order, &cycles),
             closed: ids(&reach.closed_members()),
             critical_path: ids(&order.critical_path),

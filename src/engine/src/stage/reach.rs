@@ -73,6 +73,8 @@ pub(super) struct Reach<'a> {
     joined: Vec<bool>,
     offsets: Vec<u32>,
     waits: Vec<Wait>,
+    /// Of the beads asked for, by slot: where it stands among them.
+    rows: Vec<u32>,
     /// Ids asked for that nobody has.
     pub(super) unknown: Vec<&'a BeadId>,
 }
@@ -109,8 +111,15 @@ impl<'a> Reach<'a> {
             asked,
             offsets: Vec::new(),
             waits: Vec::new(),
+            rows: Vec::new(),
             unknown,
         };
+        reach.rows = vec![0; reach.asked.len()];
+        for (row, asked) in (0..).zip(&reach.asked) {
+            if let Some(slot) = finder.find(asked.number) {
+                reach.rows[slot as usize] = row;
+            }
+        }
         reach.follow_all(state, &mut finder);
         reach.known = finder.known;
         reach
@@ -209,6 +218,11 @@ impl<'a> Reach<'a> {
     /// The beads asked for, parents before their children.
     pub(super) fn asked(&self) -> impl Iterator<Item = &'a Bead> {
         self.asked.iter().map(|asked| asked.bead)
+    }
+
+    /// Where members stand in the tree.
+    pub(super) fn rows(&self, members: &[u32]) -> Vec<u32> {
+        members.iter().map(|slot| self.rows[*slot as usize]).collect()
     }
 
     pub(super) fn tree(&self) -> Vec<TreeRow> {

@@ -276,6 +276,17 @@ fn a_start_under_way_outlives_its_bead() {
 }
 
 #[test]
+fn a_clear_leaves_a_start_under_way_alone_also_when_its_bead_has_vanished() {
+    let (mut town, mut tracker) = town_with(&["ox-a"]);
+    town.sling(&["ox-a"]);
+    town.pass();
+    tracker.loses("ox-a");
+    town.reads(&mut tracker);
+    town.does(&Command::Clear { bead: None });
+    assert_eq!(town.count("context.closed"), 0, "it has begun");
+}
+
+#[test]
 fn the_worker_of_a_vanished_bead_can_be_called_off() {
     let (mut town, mut tracker) = town_with(&["ox-a"]);
     town.sling(&["ox-a"]);
