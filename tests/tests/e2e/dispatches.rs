@@ -307,6 +307,32 @@ fn a_drain_does_not_wait_for_a_shim_that_was_stopped() {
     }
 }
 
+#[test]
+fn a_drain_shortens_the_time_of_what_is_ending_already() {
+    let mut town = town(2);
+    town.set("limits.kill_grace", "1h");
+    serve(&mut town);
+    let script = "trap '' TERM; echo $$ >> \"$YM_TOWN/pids\"; while :; do sleep 1; done";
+    for bead in ["y-cancelled", "y-drained"] {
+        town.shell_bead(bead, script);
+        sling(&town, bead, &[]);
+    }
+    wait_until("both", || text(&town, "pids").lines().count() == 2);
+    town.run(["cancel", "y-cancelled"]).ok();
+    let patient = town.command(["stop", "--timeout", "1h"]).stdout(std::process::Stdio::null()).spawn();
+    let mut patient = patient.expect("ym can be run");
+    wait_until("the first drain", || town.events(Some("dispatch.stop_requested")).len() == 2);
+    town.run(["stop", "--timeout", "200ms"]).ok();
+    patient.wait().expect("it ends too");
+    for pid in text(&town, "pids").lines().filter_map(|line| line.parse().ok()) {
+        assert!(!is_alive(pid), "{pid} is still there");
+    }
+    assert_eq!(
+        (town.state_of("y-cancelled"), town.state_of("y-drained")),
+        ("cancelled".into(), "queued".into())
+    );
+}
+
 // Limits.
 
 #[test]

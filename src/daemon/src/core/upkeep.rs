@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
 use yard_client::Reply;
 use yard_engine::dispatch::StopReason;
-use yard_engine::{DispatchId, Settings, Timestamp};
+use yard_engine::{DispatchId, Settings, Timestamp, Tx};
 use yard_journal::JournalError;
 
 use super::{Core, DRAIN_SLACK, Drain, LOOK_AROUND, SCAN_SLICE, ScanFrom};
@@ -138,7 +138,11 @@ impl Core {
         let live: Vec<DispatchId> = self.store.state().live_dispatches().map(|d| d.id.clone()).collect();
         let now = self.now;
         for id in live {
-            self.store.decide(now, |tx| tx.terminate(&id, StopReason::GracefulShutdown, false, "daemon"));
+            let asked = |tx: &mut Tx<'_>| tx.terminate(&id, StopReason::GracefulShutdown, false, "daemon");
+            if !self.store.decide(now, asked) {
+                // It is ending already, but may have been given more time than is left now.
+                self.ask_again_to_stop(&id);
+            }
         }
     }
 
