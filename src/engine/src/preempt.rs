@@ -99,6 +99,11 @@ pub(crate) enum Outlook {
     Now(DispatchId, ContextId),
 }
 
+/// Whether a priority exceeds another by the threshold. One of 100 is never reached, which switches preemption off.
+fn is_more_urgent(priority: u8, other: u8, threshold: u32) -> bool {
+    u32::from(priority.saturating_sub(other)) >= threshold
+}
+
 impl State {
     pub(crate) fn apply_preemption(&mut self, event: &PreemptionEvent, at: Timestamp) {
         match event {
@@ -156,7 +161,7 @@ impl State {
         let threshold = self.settings.preemption.threshold;
         let mut soonest: Option<Timestamp> = None;
         for (priority, id) in self.queue.most_urgent() {
-            if u32::from(priority) < u32::from(*least) + threshold {
+            if !is_more_urgent(priority, *least, threshold) {
                 break;
             }
             let Some(context) = self.contexts.get(&id) else { continue };
@@ -165,7 +170,7 @@ impl State {
                 continue;
             }
             for (other, _, victim) in &self.victims {
-                if u32::from(priority) < u32::from(*other) + threshold {
+                if !is_more_urgent(priority, *other, threshold) {
                     break;
                 }
                 let Some(dispatch) = self.dispatches.get(victim) else { continue };
@@ -251,8 +256,8 @@ impl State {
         if *by_hand {
             return None;
         }
-        let own = self.contexts.get(&dispatch.context).map_or(0, |context| u32::from(context.priority));
-        if u32::from(waiting.priority) < own + self.settings.preemption.threshold {
+        let own = self.contexts.get(&dispatch.context).map_or(0, |context| context.priority);
+        if !is_more_urgent(waiting.priority, own, self.settings.preemption.threshold) {
             return Some(format!("{bead} is not much more urgent any more"));
         }
         self.is_being_freed(&full).then(|| format!("there will be room for {bead} anyway"))

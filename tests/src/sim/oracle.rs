@@ -182,7 +182,7 @@ impl Oracle {
         let own = self.durable.context(&dispatch.context);
         let (priority, in_vain) = own.map_or((0, 0), |c| (u32::from(c.priority), c.pushed_out));
         let settings = &self.configured.preemption;
-        if u32::from(candidate.priority) < priority + settings.threshold {
+        if u32::from(candidate.priority) < priority.saturating_add(settings.threshold) {
             return no("to work that is hardly more urgent");
         }
         if *round > 1 {

@@ -54,6 +54,17 @@ fn the_difference_must_reach_the_threshold() {
 }
 
 #[test]
+fn a_threshold_that_nothing_reaches_switches_it_off() {
+    for threshold in [100, u32::MAX] {
+        let mut town = busy_with(1);
+        town.configure(|s| s.preemption.threshold = threshold);
+        queued(&mut town, "gt-urgent", 100);
+        town.pass();
+        assert_eq!(victim(&town), None, "{threshold}");
+    }
+}
+
+#[test]
 fn nobody_is_pushed_out_while_a_slot_is_free() {
     let mut town = Town::deferred(2);
     queued(&mut town, "gt-low", 1);
