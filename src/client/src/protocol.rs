@@ -120,6 +120,11 @@ pub enum Ask {
         /// Which.
         query: EventsAsk,
     },
+    /// The whole state, then every event as it happens, as [`Attached`] items.
+    Attach {
+        /// The caller has everything up to here, and needs only what came after.
+        since: Option<Seq>,
+    },
     /// Waits until beads have ended or cannot progress.
     Wait {
         /// Which; empty with `all`.
@@ -175,6 +180,25 @@ pub struct EventsAsk {
     pub tail: Option<usize>,
     /// Goes on as they happen.
     pub follow: bool,
+}
+
+/// What whoever attaches is sent: the records of the last checkpoint, unless he has them, and then all events after it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Attached {
+    /// What follows: whether the state is told anew, and how much that is.
+    Begin {
+        /// The position before the first event that will be sent.
+        seq: Seq,
+        /// So many records come first; none when the caller goes on from what he has.
+        records: Option<usize>,
+        /// The end of the log at this moment.
+        last: Seq,
+    },
+    /// Records of the checkpoint: kind, id and body.
+    Records(Vec<(String, String, Box<RawValue>)>),
+    /// Events, in the order of the log: position, time, type and body.
+    Events(Vec<(Seq, Timestamp, String, Box<RawValue>)>),
 }
 
 /// One line from the server.

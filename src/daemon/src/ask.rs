@@ -63,6 +63,7 @@ pub fn ask(town: &TownDir, request: &Request, each: Each<'_>) -> Result<Answered
         match &request.ask {
             Ask::Events { query } => return read_events(town, query, each),
             Ask::Wait { .. } => return wait_unserved(town, request, each),
+            Ask::Attach { .. } => return Err(Refusal::new("no-daemon", "nobody serves the town").into()),
             Ask::Stop { .. } => {
                 return Err(Refusal::new("no-daemon", "no daemon is running")
                     .hint("ym --daemon starts one")
@@ -94,7 +95,7 @@ fn ask_server(town: &TownDir, request: &Request, each: Each<'_>) -> Result<Optio
         Err(Lost::BeforeAsking(_)) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let lasts = matches!(&request.ask, Ask::Wait { .. } | Ask::Events { .. });
+    let lasts = matches!(&request.ask, Ask::Wait { .. } | Ask::Events { .. } | Ask::Attach { .. });
     if lasts && !connection.hello().role.dispatches_by_itself() {
         return Ok(None);
     }

@@ -31,7 +31,8 @@ impl Published {
         self.news.notify_all();
     }
 
-    fn wait_beyond(&self, seen: Seq) {
+    /// Waits until the log has grown beyond this, or for so long that one should look whether anybody still listens.
+    pub(crate) fn wait_beyond(&self, seen: Seq) {
         let guard = self.seq.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.news.wait_timeout_while(guard, LOOK, |seq| *seq <= seen));
     }

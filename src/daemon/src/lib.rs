@@ -5,9 +5,11 @@
 //! serves the socket: a daemon, a console, or a passing command.
 
 mod ask;
+mod attach;
 mod clock;
 pub mod config;
 mod core;
+mod embed;
 mod eventlog;
 mod host;
 mod input;
@@ -24,6 +26,7 @@ mod wake;
 
 pub use ask::{Answered, AskError, ask};
 pub use core::OpenError;
+pub use embed::Embedded;
 pub use serve::{DaemonError, run_daemon};
 pub use store::StoreError;
 pub use town::{NoTown, TownDir};

@@ -37,9 +37,12 @@ pub(crate) fn is_read(ask: &Ask) -> bool {
         | Ask::Show { .. }
         | Ask::Why { .. }
         | Ask::LogOf { .. } => true,
-        Ask::Command { .. } | Ask::Events { .. } | Ask::Wait { .. } | Ask::Poke { .. } | Ask::Stop { .. } => {
-            false
-        }
+        Ask::Command { .. }
+        | Ask::Events { .. }
+        | Ask::Attach { .. }
+        | Ask::Wait { .. }
+        | Ask::Poke { .. }
+        | Ask::Stop { .. } => false,
     }
 }
 
@@ -76,6 +79,7 @@ impl Desk<'_> {
             Ask::LogOf { id } => Reply::document(&self.log_of(id)?),
             Ask::Command { .. }
             | Ask::Events { .. }
+            | Ask::Attach { .. }
             | Ask::Wait { .. }
             | Ask::Poke { .. }
             | Ask::Stop { .. } => {

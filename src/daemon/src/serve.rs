@@ -38,7 +38,7 @@ pub enum DaemonError {
 
 /// Runs the daemon in the foreground until it is drained.
 pub fn run_daemon(town: &TownDir) -> Result<(), DaemonError> {
-    let _lease = daemon_lease(town)?;
+    let _lease = lasting_lease(town, Role::Daemon)?;
     let mut core = open_when_there_is_space(town)?;
     let server = Server::start(town, ServerRole::Daemon, core.inputs(), true)?;
     info!(town = %town.root().display(), pid = std::process::id(), "serving");
@@ -67,10 +67,11 @@ fn open_when_there_is_space(town: &TownDir) -> Result<Core, OpenError> {
     }
 }
 
-fn daemon_lease(town: &TownDir) -> Result<Lease, DaemonError> {
+/// Takes the lease for good, once whoever passes has left.
+pub(crate) fn lasting_lease(town: &TownDir, role: Role) -> Result<Lease, DaemonError> {
     let patience = Instant::now() + LEASE_PATIENCE;
     loop {
-        match Lease::try_acquire(&town.lease(), Role::Daemon) {
+        match Lease::try_acquire(&town.lease(), role) {
             Ok(lease) => return Ok(lease),
             Err(LeaseError::Held(holder)) => {
                 let passing = matches!(holder.role, Some(Role::Command) | None);

@@ -11,6 +11,7 @@ use yard_engine::plan::Scope;
 use yard_engine::{Answer, Asker, Command, Kitchen, Millis, Recorded, Refusal};
 
 use super::{Core, Owed};
+use crate::attach::attach;
 use crate::clock::instant_after;
 use crate::eventlog::send_events;
 use crate::input::ReplyTo;
@@ -49,6 +50,14 @@ impl Core {
             Ask::Events { query } => {
                 let follow = self.role.dispatches_by_itself();
                 send_events(&self.town, query, reply_to, follow.then(|| Arc::clone(&self.published)));
+            }
+            Ask::Attach { since } => {
+                if self.role.dispatches_by_itself() {
+                    attach(&self.town, since, reply_to, Arc::clone(&self.published));
+                } else {
+                    let refusal = Refusal::new("passing", "only a passing command serves the town");
+                    owed.push(Owed::Reply(reply_to, Reply::Error(refusal)));
+                }
             }
             Ask::Poke { rig } => {
                 let known = rig.as_deref().map(|rig| self.store.state().find_rig(rig)).transpose();

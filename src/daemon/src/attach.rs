@@ -1,0 +1,108 @@
+//! `attach`: the state as the journal holds it, then every event as it happens, on a thread of its own. Whoever falls
+//! behind blocks only this thread, and whoever comes back goes on where he was.
+
+use std::sync::Arc;
+
+use serde_json::value::{RawValue, to_raw_value};
+use yard_client::{Attached, Reply};
+use yard_engine::{Refusal, Seq};
+use yard_journal::{EventQuery, JournalError, Reader, Row};
+
+use crate::eventlog::Published;
+use crate::input::ReplyTo;
+use crate::town::TownDir;
+
+/// Records or events in one item: large enough that a long log travels fast, small enough to show progress.
+const AT_ONCE: usize = 500;
+
+/// Sends the state, unless the caller has it up to `since`, and all that follows.
+pub(crate) fn attach(town: &TownDir, since: Option<Seq>, reply_to: ReplyTo, published: Arc<Published>) {
+    let town = town.clone();
+    let spare = reply_to.clone();
+    let thread = std::thread::Builder::new().name("ym-attach".to_owned());
+    let started = thread.spawn(move || {
+        let reply = match stream(&town, since, &reply_to, &published) {
+            Ok(()) => Reply::document(&()),
+            Err(error) => Reply::Error(Refusal::new("journal", error.to_string())),
+        };
+        reply_to.send_waiting(reply);
+    });
+    if let Err(error) = started {
+        spare.send(Reply::Error(Refusal::new("internal", format!("cannot start a thread: {error}"))));
+    }
+}
+
+fn stream(
+    town: &TownDir,
+    since: Option<Seq>,
+    reply_to: &ReplyTo,
+    published: &Published,
+) -> Result<(), JournalError> {
+    let reader = Reader::open(&town.journal())?;
+    let last = reader.last_seq()?;
+    // A log that ends before what the caller has seen is another one.
+    let mut seen = match since.filter(|since| *since <= last) {
+        Some(since) => {
+            if !send(reply_to, &Attached::Begin { seq: since, records: None, last }) {
+                return Ok(());
+            }
+            since
+        }
+        None => match send_state(&reader, reply_to)? {
+            Some(seq) => seq,
+            None => return Ok(()),
+        },
+    };
+    loop {
+        let query = EventQuery { since: Some(seen), limit: Some(AT_ONCE), ..EventQuery::default() };
+        let rows = reader.events(&query)?;
+        match rows.last() {
+            Some(row) => {
+                seen = row.seq;
+                if !send_events(reply_to, &rows) {
+                    return Ok(());
+                }
+            }
+            None if reply_to.is_gone() => return Ok(()),
+            None => published.wait_beyond(seen),
+        }
+    }
+}
+
+/// Sends the last checkpoint and what follows it; says up to where, or nothing if nobody listens any more.
+fn send_state(reader: &Reader, reply_to: &ReplyTo) -> Result<Option<Seq>, JournalError> {
+    let loaded = reader.load()?;
+    let last = loaded.tail.last().map_or(loaded.checkpoint_seq, |row| row.seq);
+    let begin =
+        Attached::Begin { seq: loaded.checkpoint_seq, records: Some(loaded.entities.len()), last };
+    if !send(reply_to, &begin) {
+        return Ok(None);
+    }
+    for rows in loaded.entities.chunks(AT_ONCE) {
+        let records = rows.iter().filter_map(|row| {
+            let body = RawValue::from_string(row.body.clone()?).ok()?;
+            Some((row.kind.clone(), row.id.clone(), body))
+        });
+        if !send(reply_to, &Attached::Records(records.collect())) {
+            return Ok(None);
+        }
+    }
+    for rows in loaded.tail.chunks(AT_ONCE) {
+        if !send_events(reply_to, rows) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(last))
+}
+
+fn send_events(reply_to: &ReplyTo, rows: &[Row]) -> bool {
+    let events = rows.iter().filter_map(|row| {
+        let body = RawValue::from_string(row.body.clone()).ok()?;
+        Some((row.seq, row.at, row.kind.clone(), body))
+    });
+    send(reply_to, &Attached::Events(events.collect()))
+}
+
+fn send(reply_to: &ReplyTo, item: &Attached) -> bool {
+    to_raw_value(item).is_ok_and(|item| reply_to.send_waiting(Reply::Item(item)))
+}
