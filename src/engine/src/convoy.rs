@@ -46,6 +46,9 @@ pub struct Convoy {
     /// Since when its beads get on the schedule by themselves, as they become ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fed_since: Option<Timestamp>,
+    /// When it was forecast to be done, when it was launched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_end: Option<Timestamp>,
     /// What its beads have cost while it was open.
     #[serde(default, skip_serializing_if = "Usd::is_zero")]
     pub cost: Usd,
@@ -79,6 +82,7 @@ impl Convoy {
             created_at,
             staged: None,
             fed_since: None,
+            expected_end: None,
             cost: Usd::ZERO,
             closed: None,
         }
@@ -149,6 +153,9 @@ pub enum ConvoyEvent {
         tracked: Vec<BeadId>,
         /// How many of them each wave has.
         waves: Vec<u32>,
+        /// When it is forecast to be done.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expected_end: Option<Timestamp>,
         /// Who did it.
         actor: String,
     },
@@ -218,9 +225,10 @@ impl State {
             ConvoyEvent::Created { convoy, .. } | ConvoyEvent::Staged { convoy, .. } => {
                 self.convoys.insert(id.clone(), Convoy::clone(convoy));
             }
-            ConvoyEvent::Launched { tracked, waves, .. } => self.change_convoy(&id, |convoy| {
+            ConvoyEvent::Launched { tracked, waves, expected_end, .. } => self.change_convoy(&id, |convoy| {
                 convoy.tracked.clone_from(tracked);
                 convoy.waves.clone_from(waves);
+                convoy.expected_end = *expected_end;
                 convoy.staged = None;
                 convoy.fed_since = Some(at);
             }),

@@ -16,7 +16,7 @@ const FEEDER: &str = "convoy";
 
 impl State {
     /// The convoy that puts a bead on the schedule once it is ready, if there is one.
-    fn feeder(&self, entry: &BeadEntry) -> Option<&Convoy> {
+    pub(crate) fn feeder(&self, entry: &BeadEntry) -> Option<&Convoy> {
         let convoy = self.convoys_tracking(&entry.bead.id).find(|convoy| convoy.is_fed())?;
         let wanted = entry.work.context.is_none() && entry.work.verdict.is_none();
         (wanted && !self.taken_off(entry)).then_some(convoy)

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::BeadId;
-use crate::bead::{DepKind, Dependency};
+use crate::bead::{BeadEntry, DepKind, Dependency};
 use crate::state::State;
 
 /// Whether some beads may wait for themselves. While none do, which is the rule, nobody looks for cycles.
@@ -140,6 +140,12 @@ impl State {
         edges.filter(|d| d.kind == DepKind::ParentChild).map(|d| &d.on)
     }
 
+    /// The beads a bead itself waits for: the other ends of its blocking edges that are not closed.
+    pub(crate) fn own_blockers<'a>(&'a self, entry: &'a BeadEntry) -> impl Iterator<Item = &'a BeadId> {
+        let blocking = entry.bead.dependencies.iter().filter(|d| d.kind.blocks());
+        blocking.map(|d| &d.on).filter(|on| !self.is_closed(on))
+    }
+
     /// What a bead waits for: each blocking edge to a bead that is not closed, of its own or of an open ancestor.
     /// Nearest first; the holder of the edge comes along.
     pub(crate) fn waits_for(&self, id: &BeadId) -> Vec<(BeadId, BeadId)> {
@@ -153,9 +159,7 @@ impl State {
                 if holder != *id && entry.bead.is_closed() {
                     continue;
                 }
-                let blocking = entry.bead.dependencies.iter().filter(|d| d.kind.blocks());
-                let open = blocking.filter(|d| !self.is_closed(&d.on));
-                found.extend(open.map(|d| (holder.clone(), d.on.clone())));
+                found.extend(self.own_blockers(entry).map(|on| (holder.clone(), on.clone())));
                 parents.extend(self.parents_of(&holder).filter(|p| seen.insert((*p).clone())).cloned());
             }
             generation = parents;

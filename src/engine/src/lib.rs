@@ -18,6 +18,7 @@ pub mod dispatch;
 mod edges;
 pub mod event;
 mod feed;
+pub mod forecast;
 mod graph;
 pub mod ids;
 mod idtext;

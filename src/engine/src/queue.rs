@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::capacity::Limit;
 use crate::context::Context;
 use crate::settings::{Fairness, Settings};
-use crate::{AccountName, ContextId, RigName, Timestamp};
+use crate::{AccountName, ContextId, ConvoyId, Millis, RigName, Timestamp};
 
 /// Whose queue a context stands in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -23,14 +23,24 @@ impl Lane {
     /// The lane of a context under the configured fairness.
     pub(crate) fn of(context: &Context, fairness: Fairness) -> Self {
         let fields = &context.fields;
+        Self::named(fairness, &fields.target_rig, fields.convoy.as_ref(), fields.agent.as_deref())
+    }
+
+    /// The lane of a request with this rig, convoy and agent.
+    pub(crate) fn named(
+        fairness: Fairness,
+        rig: &RigName,
+        convoy: Option<&ConvoyId>,
+        agent: Option<&str>,
+    ) -> Self {
         Self(match fairness {
             Fairness::Town => "town".to_owned(),
-            Fairness::Rig => format!("rig {}", fields.target_rig),
-            Fairness::Convoy => match &fields.convoy {
+            Fairness::Rig => format!("rig {rig}"),
+            Fairness::Convoy => match convoy {
                 Some(convoy) => format!("convoy {convoy}"),
                 None => "town".to_owned(),
             },
-            Fairness::Agent => match &fields.agent {
+            Fairness::Agent => match agent {
                 Some(agent) => format!("agent {agent}"),
                 None => "town".to_owned(),
             },
@@ -71,16 +81,26 @@ pub(crate) struct OrderKey {
 impl OrderKey {
     pub(crate) fn of(context: &Context, settings: &Settings, now: Timestamp) -> Self {
         let enqueued_at = context.fields.enqueued_at.as_millis();
-        let priority = i64::from(context.priority);
-        let rank = match settings.aging {
-            _ if context.ahead_from.is_some_and(|from| from <= now) => i64::MIN,
+        let key = Self::new(context.priority, enqueued_at, context.order, settings.aging);
+        if context.ahead_from.is_some_and(|from| from <= now) { key.ahead() } else { key }
+    }
+
+    /// The place of a request that was not pushed out.
+    pub(crate) fn new(priority: u8, enqueued_at: i64, order: u64, aging: Option<Millis>) -> Self {
+        let priority = i64::from(priority);
+        let rank = match aging {
             None => -priority,
             Some(interval) => {
                 let interval = i64::try_from(interval.0).unwrap_or(i64::MAX);
                 enqueued_at.saturating_sub(priority.saturating_mul(interval))
             }
         };
-        Self { rank, enqueued_at, order: context.order }
+        Self { rank, enqueued_at, order }
+    }
+
+    /// The same at the head of the lane.
+    pub(crate) fn ahead(self) -> Self {
+        Self { rank: i64::MIN, ..self }
     }
 }
 
@@ -270,6 +290,11 @@ impl Queue {
                 self.waiting.remove(limit);
             }
         }
+    }
+
+    /// How many of a lane run, and when it was last served.
+    pub(crate) fn lane(&self, lane: &Lane) -> (u64, u64) {
+        self.lanes.get(lane).map_or((0, 0), |lane| (lane.running, lane.served))
     }
 
     /// The limits some class waits on; each must really be full.

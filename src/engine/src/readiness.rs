@@ -138,6 +138,11 @@ impl ReasonCode {
 /// Who listens while the reasons are gone through. Returning false ends the walk.
 trait Listener {
     fn hears(&mut self, code: ReasonCode, reason: impl FnOnce() -> Reason) -> bool;
+
+    /// Whether it wants to know which beads are waited for; finding that out costs most.
+    fn asks_for_blockers(&self) -> bool {
+        true
+    }
 }
 
 struct Everything(Vec<Reason>);
@@ -156,7 +161,65 @@ impl Listener for AnyBesidesRoom {
     }
 }
 
+/// What keeps a bead from starting besides room and other beads: until when, or for ever.
+#[derive(Debug, Default)]
+pub(crate) struct Prospect {
+    /// Nothing speaks against it from then on.
+    pub(crate) from: Option<Timestamp>,
+    /// It never starts as things stand.
+    pub(crate) never: Option<Reason>,
+    /// Whether its convoy is taken to be launched.
+    launched: bool,
+}
+
+impl Listener for Prospect {
+    fn hears(&mut self, code: ReasonCode, reason: impl FnOnce() -> Reason) -> bool {
+        use ReasonCode as C;
+        match code {
+            C::BlockedBy
+            | C::MissingDependency
+            | C::Cycle
+            | C::Running
+            | C::Closed
+            | C::Paused
+            | C::Capacity
+            | C::HostLoad => {}
+            C::Staged if self.launched => {}
+            C::NotBefore | C::AccountCooldown | C::Deferred | C::CostLimit => {
+                let reason = reason();
+                match reason.until {
+                    Some(until) => self.from = self.from.max(Some(until)),
+                    None => self.never = Some(reason),
+                }
+            }
+            C::Gated
+            | C::Staged
+            | C::RigParked
+            | C::RigDocked
+            | C::CircuitBroken
+            | C::AwaitingClose
+            | C::Held
+            | C::ClaimedElsewhere
+            | C::RetriesExhausted
+            | C::NotDispatchable
+            | C::NoRig => self.never = Some(reason()),
+        }
+        self.never.is_none()
+    }
+
+    fn asks_for_blockers(&self) -> bool {
+        false
+    }
+}
+
 impl State {
+    /// What keeps a bead from starting besides room and other beads; `launched` takes its staged convoy for launched.
+    pub(crate) fn prospect(&self, entry: &BeadEntry, context: Option<&Context>, launched: bool) -> Prospect {
+        let mut prospect = Prospect { launched, ..Prospect::default() };
+        self.tell_reasons(entry, context, &mut prospect);
+        prospect
+    }
+
     /// Every reason why this bead does not start now; empty means ready.
     pub fn reasons(&self, bead: &BeadId) -> Vec<Reason> {
         let Some(entry) = self.beads.get(bead) else {
@@ -197,6 +260,7 @@ impl State {
         listener: &mut impl Listener,
     ) -> Option<()> {
         use ReasonCode as C;
+        let asks_for_blockers = listener.asks_for_blockers();
         let mut tell = |code: C, reason: &dyn Fn() -> Reason| listener.hears(code, reason).then_some(());
         let bead = &entry.bead;
         if bead.is_closed() {
@@ -215,7 +279,7 @@ impl State {
             tell(C::NotDispatchable, &|| Reason::new(C::NotDispatchable, message))?;
         }
         self.walk_claim(entry, context, &mut tell)?;
-        if entry.blocked {
+        if entry.blocked && asks_for_blockers {
             self.walk_blockers(entry, &mut tell)?;
         }
         let rig = match context {

@@ -12,6 +12,7 @@ use crate::convoy::Convoy;
 use crate::dispatch::Dispatch;
 use crate::edges::Edges;
 use crate::event::{Event, Recorded};
+use crate::forecast::History;
 use crate::graph::Cycles;
 use crate::preempt::{Cycle, VictimKey};
 use crate::queue::{ClassKey, OrderKey, Queue};
@@ -82,6 +83,8 @@ pub struct State {
     pub(crate) looks: Looks,
     /// When the town may spend again; none while it may.
     pub(crate) renewed_at: Option<Timestamp>,
+    /// How long work took, for forecasts.
+    pub(crate) history: History,
     // What the next checkpoint must write.
     pub(crate) dirty: BTreeSet<Entity>,
 }
@@ -147,6 +150,7 @@ impl State {
         self.settled =
             self.beads.values().filter_map(|e| Some((e.bead.id.clone(), e.work.verdict?))).collect();
         self.open_contexts = self.contexts.values().filter(|c| c.is_open()).map(|c| c.id.clone()).collect();
+        self.history = self.derive_history();
         self.rebuild_queue();
     }
 

@@ -102,8 +102,9 @@ impl Tx<'_> {
     /// Opens a convoy as planned, and puts its first wave on the schedule.
     fn let_go(&mut self, asker: &Asker<'_>, id: &ConvoyId, plan: &StagePlan) -> Vec<SlingResult> {
         let (tracked, waves) = (self.state().tracked_by(id, plan), wave_sizes(plan));
+        let expected_end = self.state().expected_at_launch(id, &tracked, self.now());
         let actor = asker.actor.to_owned();
-        self.emit(ConvoyEvent::Launched { id: id.clone(), tracked, waves, actor });
+        self.emit(ConvoyEvent::Launched { id: id.clone(), tracked, waves, expected_end, actor });
         let first = plan.waves.first().map(Vec::as_slice).unwrap_or_default();
         first.iter().map(|bead| self.feed_one(bead, id, asker.actor)).collect()
     }

@@ -22,6 +22,7 @@ mod worker;
 use std::collections::BTreeMap;
 
 pub use reports::WorkerExit;
+pub(crate) use sling::sling_priority;
 
 use crate::command::{Answer, Command};
 use crate::refusal::Refusal;

@@ -275,6 +275,7 @@ impl State {
         let Some(dispatch) = self.dispatches.get_mut(id) else { return };
         dispatch.ended = Some(Ended { at, outcome: outcome.clone(), next });
         let dispatch = dispatch.clone();
+        self.learn_from(&dispatch);
         self.free_slot(&dispatch);
         if let Some(work) = self.work_mut(id.bead())
             && work.live.as_ref() == Some(id)
