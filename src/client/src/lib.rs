@@ -13,6 +13,8 @@ pub mod views;
 
 pub use connection::{Answer, Connection, Lost};
 pub use document::Document;
-pub use protocol::{Ask, Attached, BeadFilter, EventsAsk, Hello, PROTOCOL_VERSION, Reply, Request, ServerRole};
+pub use protocol::{
+    Ask, Attached, BeadFilter, EventsAsk, Hello, PROTOCOL_VERSION, Reply, Request, ServerRole,
+};
 pub use safe::{Safe, safe_line};
 pub use socket::SocketPath;

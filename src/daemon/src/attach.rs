@@ -73,8 +73,7 @@ fn stream(
 fn send_state(reader: &Reader, reply_to: &ReplyTo) -> Result<Option<Seq>, JournalError> {
     let loaded = reader.load()?;
     let last = loaded.tail.last().map_or(loaded.checkpoint_seq, |row| row.seq);
-    let begin =
-        Attached::Begin { seq: loaded.checkpoint_seq, records: Some(loaded.entities.len()), last };
+    let begin = Attached::Begin { seq: loaded.checkpoint_seq, records: Some(loaded.entities.len()), last };
     if !send(reply_to, &begin) {
         return Ok(None);
     }

@@ -27,9 +27,8 @@ impl Embedded {
         let town = town.clone();
         let thread = std::thread::Builder::new().name("ym-loop".to_owned()).spawn(move || {
             let _lease = lease;
-            let serving = Core::open(town.clone(), ServerRole::Console)
-                .map_err(DaemonError::from)
-                .and_then(|core| {
+            let serving =
+                Core::open(town.clone(), ServerRole::Console).map_err(DaemonError::from).and_then(|core| {
                     let server = Server::start(&town, ServerRole::Console, core.inputs(), false)?;
                     Ok((core, server))
                 });

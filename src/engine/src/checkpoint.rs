@@ -85,6 +85,18 @@ impl State {
         std::mem::take(&mut self.dirty).iter().map(|entity| self.row(entity)).collect()
     }
 
+    /// The beads changed since the last call, for those who only look: nothing is left for a checkpoint to write.
+    pub fn take_changed_beads(&mut self) -> Vec<BeadId> {
+        let changed = std::mem::take(&mut self.dirty).into_iter();
+        let beads = changed.filter_map(|entity| match entity {
+            Entity::Bead(id) => Some(id),
+            Entity::Context(id) => self.contexts.get(&id).map(|context| context.bead().clone()),
+            Entity::Dispatch(id) => Some(id.bead().clone()),
+            Entity::Town | Entity::Rig(_) | Entity::Convoy(_) | Entity::Alert(_) => None,
+        });
+        beads.collect()
+    }
+
     fn row(&self, entity: &Entity) -> CheckpointRow {
         let (kind, id, body) = match entity {
             Entity::Town => {

@@ -30,6 +30,14 @@ pub(crate) struct Cli {
     #[arg(long)]
     pub(crate) daemon: bool,
 
+    /// Colours of the console: terminal, okabe-ito, light, mono, or a TOML file [default: YM_THEME]
+    #[arg(long, value_name = "THEME")]
+    pub(crate) theme: Option<String>,
+
+    /// Only ASCII characters in the console
+    #[arg(long)]
+    pub(crate) ascii: bool,
+
     #[command(subcommand)]
     pub(crate) command: Option<Cmd>,
 }

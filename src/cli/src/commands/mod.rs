@@ -3,6 +3,7 @@
 mod alerts;
 mod bead;
 mod config;
+mod console;
 mod convoy;
 mod daemon;
 mod demo;
@@ -39,7 +40,12 @@ pub(crate) type Done = Result<u8, Report>;
 /// Runs whatever was asked for.
 pub(crate) fn run(session: &mut Session, cli: Cli) -> Done {
     let Some(command) = cli.command else {
-        return if cli.daemon { daemon::serve(session) } else { status::console(session) };
+        if cli.daemon {
+            return daemon::serve(session);
+        }
+        let no_color = cli.global.color == crate::args::ColorChoice::Never;
+        let wishes = yard_ui::look::Wishes { theme: cli.theme, ascii: cli.ascii, no_color };
+        return console::console(session, wishes);
     };
     if cli.daemon {
         return Err(

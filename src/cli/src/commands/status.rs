@@ -1,4 +1,4 @@
-//! `ym status`, and plain `ym` until there is a console.
+//! `ym status`.
 
 use yard_client::Ask;
 use yard_client::views::StatusView;
@@ -23,13 +23,4 @@ pub(super) fn status(session: &mut Session) -> Done {
     let town = session.town()?;
     render::status(&mut session.out, &view, &town.root().to_string_lossy())?;
     Ok(0)
-}
-
-/// What `ym` alone shows for now.
-pub(super) fn console(session: &mut Session) -> Done {
-    let code = status(session)?;
-    if !session.out.json() && !session.out.quiet() {
-        session.out.notice("the console comes with a later version; until then this is ym status, and ym --help lists the commands");
-    }
-    Ok(code)
 }

@@ -214,6 +214,11 @@ impl State {
         self.dispatches.get(id)
     }
 
+    /// Every dispatch that is remembered, by id.
+    pub fn dispatches(&self) -> impl Iterator<Item = &Dispatch> {
+        self.dispatches.values()
+    }
+
     /// The dispatches that hold a slot, by id.
     pub fn live_dispatches(&self) -> impl Iterator<Item = &Dispatch> {
         self.live.iter().filter_map(|id| self.dispatches.get(id))

@@ -1,0 +1,455 @@
+//! Everything the console holds: the town, and what the user is looking at. It is changed by [`crate::update`] and drawn
+//! by [`crate::render`]; both are plain functions of it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use yard_engine::{BeadId, ConvoyId, Seq, State, Timestamp};
+
+use crate::forecasts::Forecasts;
+use crate::layers::{Layer, LogPane};
+use crate::look::Look;
+use crate::problems::{Problem, problems};
+use crate::replay::Replay;
+use crate::table::{Facts, Slack, Table, scrolled};
+use crate::town::Town;
+use crate::whatif::WhatIf;
+
+/// How long something said stays on the message line, in milliseconds.
+const SAID_FOR: i64 = 8_000;
+
+/// The views.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// The combined picture.
+    Yard,
+    /// Convoys.
+    Convoys,
+    /// Time.
+    Timeline,
+    /// Workers.
+    Agents,
+    /// What needs a person.
+    Problems,
+    /// The log of events.
+    Events,
+}
+
+impl View {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Yard => "yard",
+            Self::Convoys => "convoys",
+            Self::Timeline => "timeline",
+            Self::Agents => "agents",
+            Self::Problems => "problems",
+            Self::Events => "events",
+        }
+    }
+
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Yard, Self::Convoys, Self::Timeline, Self::Agents, Self::Problems, Self::Events];
+}
+
+/// Which pane has the keyboard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pane {
+    /// The list.
+    Main,
+    /// The log below it.
+    Log,
+}
+
+/// What the views show: the town as it is, as it was, or as it would be.
+#[derive(Debug)]
+pub enum Mode {
+    /// As it is.
+    Live,
+    /// As it was.
+    Replay(Box<Replay>),
+    /// As it would be.
+    WhatIf(Box<WhatIf>),
+}
+
+/// A place in a list that is built anew for every frame.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Cursor {
+    /// The row.
+    pub at: usize,
+    /// The first visible row.
+    pub offset: usize,
+}
+
+impl Cursor {
+    /// Moves by so many rows, within the list.
+    pub fn step(&mut self, by: isize, rows: usize) {
+        self.at = self.at.saturating_add_signed(by).min(rows.saturating_sub(1));
+    }
+
+    /// Scrolls so that the row is visible.
+    pub fn scroll(&mut self, rows: usize, height: usize) {
+        self.at = self.at.min(rows.saturating_sub(1));
+        self.offset = scrolled(self.offset, self.at, rows, height);
+    }
+}
+
+/// What the cursor is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// A bead.
+    Bead(BeadId),
+    /// A convoy.
+    Convoy(ConvoyId),
+    /// An event.
+    Event(Seq),
+    /// An alert.
+    Alert(String),
+}
+
+/// Something said on the message line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// In words.
+    pub text: String,
+    /// It went wrong.
+    pub bad: bool,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A command of the command line, for the prompt and the palette.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// `scheduler pause`.
+    pub line: String,
+    /// What it does.
+    pub about: String,
+}
+
+/// Something for which the terminal is given away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outside {
+    /// The shell we came from.
+    Shell,
+    /// A program; the user's shell if none is named.
+    Program {
+        /// Words of a `ym` command.
+        argv: Vec<String>,
+        /// Where.
+        dir: Option<std::path::PathBuf>,
+    },
+    /// Nothing: the screen is only drawn anew.
+    Redraw,
+}
+
+/// The whole console.
+#[derive(Debug)]
+pub struct Console {
+    /// The town.
+    pub town: Town,
+    /// There is none here; the console offers to make one.
+    pub homeless: bool,
+    /// How everything looks.
+    pub look: Look,
+    /// What time it is.
+    pub now: Timestamp,
+    /// The size of the screen.
+    pub size: (u16, u16),
+    /// The view.
+    pub view: View,
+    /// What the views show.
+    pub mode: Mode,
+    /// The pane with the keyboard.
+    pub pane: Pane,
+    /// It fills the screen.
+    pub full: bool,
+    /// Rows taken from the list for the log, or the other way round.
+    pub share: i16,
+    /// The rows of beads.
+    pub table: Table,
+    /// The convoy whose inside is shown.
+    pub convoy: Option<ConvoyId>,
+    /// Places in the other lists.
+    pub convoys: Cursor,
+    /// Of the open convoy's beads.
+    pub members: Cursor,
+    /// Of workers.
+    pub agents: Cursor,
+    /// Of problems.
+    pub problems_at: Cursor,
+    /// Of events, counted from the newest.
+    pub events: Cursor,
+    /// What needs a person.
+    pub problems: Vec<Problem>,
+    /// Marked beads.
+    pub marks: BTreeSet<BeadId>,
+    /// Where a range of marks begins.
+    pub range_from: Option<usize>,
+    /// What lies over the view, the last on top.
+    pub layers: Vec<Layer>,
+    /// The log.
+    pub log: LogPane,
+    /// The last forecast.
+    pub forecasts: Arc<Forecasts>,
+    /// The town's version of it; none while one is being made.
+    pub forecast_of: Option<u64>,
+    /// What was said last.
+    pub said: Option<Said>,
+    /// The mouse is ours.
+    pub mouse: bool,
+    /// This process serves the town.
+    pub embedded: bool,
+    /// The commands there are.
+    pub commands: Vec<Known>,
+    /// Lines typed at the prompt.
+    pub typed: Vec<String>,
+    /// How wide a column of the timeline is, in milliseconds; none to fit.
+    pub column: Option<i64>,
+    /// How far the axis was moved, in columns.
+    pub shift: i64,
+    /// The version of the town that the rows show.
+    pub drawn: u64,
+    /// The terminal is to be given away.
+    pub outside: Option<Outside>,
+}
+
+impl Console {
+    /// A console on a town nothing is known of yet.
+    pub fn new(town: Town, look: Look, now: Timestamp, size: (u16, u16)) -> Self {
+        Self {
+            town,
+            homeless: false,
+            look,
+            now,
+            size,
+            view: View::Yard,
+            mode: Mode::Live,
+            pane: Pane::Main,
+            full: false,
+            share: 0,
+            table: Table::default(),
+            convoy: None,
+            convoys: Cursor::default(),
+            members: Cursor::default(),
+            agents: Cursor::default(),
+            problems_at: Cursor::default(),
+            events: Cursor::default(),
+            problems: Vec::new(),
+            marks: BTreeSet::new(),
+            range_from: None,
+            layers: Vec::new(),
+            log: LogPane::default(),
+            forecasts: Arc::default(),
+            forecast_of: None,
+            said: None,
+            mouse: true,
+            embedded: false,
+            commands: Vec::new(),
+            typed: Vec::new(),
+            column: None,
+            shift: 0,
+            drawn: 0,
+            outside: None,
+        }
+    }
+
+    /// The state that the views show.
+    pub fn state(&self) -> &State {
+        match &self.mode {
+            Mode::Live => &self.town.state,
+            Mode::Replay(replay) => replay.state(),
+            Mode::WhatIf(what_if) => what_if.state(),
+        }
+    }
+
+    /// The time that the views show.
+    pub fn shown_now(&self) -> Timestamp {
+        match &self.mode {
+            Mode::Live | Mode::WhatIf(_) => self.now,
+            Mode::Replay(replay) => replay.state().clock(),
+        }
+    }
+
+    /// Brings the rows up to date with the town; `anew` after another state, order or filter.
+    pub fn refresh(&mut self, anew: bool) {
+        let changed = self.town.take_changed();
+        let state = match &self.mode {
+            Mode::Live => &self.town.state,
+            Mode::Replay(replay) => replay.state(),
+            Mode::WhatIf(what_if) => what_if.state(),
+        };
+        let slack: &dyn Slack = match &self.mode {
+            Mode::Live | Mode::Replay(_) => &*self.forecasts,
+            Mode::WhatIf(what_if) => what_if.scenario(),
+        };
+        let facts = Facts { state, waves: &self.town.waves, slack };
+        if anew {
+            self.table.rebuild(facts);
+        } else {
+            self.table.refresh(facts, changed);
+        }
+        self.problems = problems(state, &self.town, self.now);
+        self.drawn = self.town.version();
+    }
+
+    /// The problems that the filter lets through.
+    pub fn shown_problems(&self) -> Vec<&Problem> {
+        let filter = self.table.filter();
+        self.problems.iter().filter(|problem| filter.lets_text_through(&problem.text())).collect()
+    }
+
+    /// What the cursor is on.
+    pub fn subject(&self) -> Option<Subject> {
+        match self.view {
+            View::Yard | View::Timeline => self.table.selected().cloned().map(Subject::Bead),
+            View::Convoys => match &self.convoy {
+                Some(convoy) => {
+                    let tracked = &self.state().convoy(convoy)?.tracked;
+                    tracked.get(self.members.at).cloned().map(Subject::Bead)
+                }
+                None => {
+                    let id = self.convoy_list().get(self.convoys.at).cloned();
+                    id.map(Subject::Convoy)
+                }
+            },
+            View::Agents => {
+                let live = self.state().live_dispatches().nth(self.agents.at);
+                live.map(|dispatch| Subject::Bead(dispatch.id.bead().clone()))
+            }
+            View::Problems => {
+                self.shown_problems().get(self.problems_at.at).and_then(|problem| problem.subject.clone())
+            }
+            View::Events => self.shown_events().nth(self.events.at).map(|event| Subject::Event(event.seq)),
+        }
+    }
+
+    /// The cursor of the view's list; none where it is that of the table of beads.
+    pub fn list(&mut self) -> Option<&mut Cursor> {
+        match self.view {
+            View::Yard | View::Timeline => None,
+            View::Convoys if self.convoy.is_some() => Some(&mut self.members),
+            View::Convoys => Some(&mut self.convoys),
+            View::Agents => Some(&mut self.agents),
+            View::Problems => Some(&mut self.problems_at),
+            View::Events => Some(&mut self.events),
+        }
+    }
+
+    /// Where the cursor is in the view's list.
+    pub fn place(&self) -> Cursor {
+        match self.view {
+            View::Yard | View::Timeline => Cursor { at: self.table.cursor(), offset: self.table.offset() },
+            View::Convoys if self.convoy.is_some() => self.members,
+            View::Convoys => self.convoys,
+            View::Agents => self.agents,
+            View::Problems => self.problems_at,
+            View::Events => self.events,
+        }
+    }
+
+    /// Puts the cursor on a row of the view's list.
+    pub fn set_row(&mut self, row: usize) {
+        match self.list() {
+            Some(cursor) => cursor.at = row,
+            None => self.table.move_to(row),
+        }
+    }
+
+    /// The convoys in the order of the list: what is under way first, what is over last, the newest first.
+    pub fn convoy_list(&self) -> Vec<ConvoyId> {
+        let filter = self.table.filter();
+        let rank = |status: &str| match status {
+            "open" => 0,
+            "closed" => 2,
+            _ => 1,
+        };
+        let mut convoys: Vec<_> = self
+            .state()
+            .convoys()
+            .filter(|convoy| filter.lets_text_through(&format!("{} {}", convoy.id, convoy.title)))
+            .collect();
+        convoys.sort_by_key(|convoy| (rank(convoy.status()), std::cmp::Reverse(convoy.created_at)));
+        convoys.iter().map(|convoy| convoy.id.clone()).collect()
+    }
+
+    /// The events that the filter lets through, newest first.
+    pub fn shown_events(&self) -> impl Iterator<Item = &Arc<yard_engine::Recorded>> {
+        let filter = self.table.filter();
+        let until = match &self.mode {
+            Mode::Replay(replay) => replay.state().seq(),
+            Mode::Live | Mode::WhatIf(_) => Seq(u64::MAX),
+        };
+        let all: Box<dyn Iterator<Item = &Arc<yard_engine::Recorded>>> = match &self.mode {
+            Mode::Replay(replay) => Box::new(replay.events().iter().rev()),
+            Mode::Live | Mode::WhatIf(_) => Box::new(self.town.recent.iter().rev()),
+        };
+        all.filter(move |event| {
+            event.seq <= until
+                && (filter.is_empty() || filter.lets_text_through(&crate::views::events::line_of(event)))
+        })
+    }
+
+    /// The bead that the cursor is on, or that an event, alert or problem is about.
+    pub fn bead(&self) -> Option<BeadId> {
+        match self.subject()? {
+            Subject::Bead(id) => Some(id),
+            Subject::Event(seq) => {
+                let event = self.shown_events().find(|event| event.seq == seq)?;
+                crate::views::events::bead_of(event)
+            }
+            Subject::Convoy(_) | Subject::Alert(_) => None,
+        }
+    }
+
+    /// The convoy that the cursor is on, that is open, or that the bead belongs to.
+    pub fn convoy_at_hand(&self) -> Option<ConvoyId> {
+        if let Some(Subject::Convoy(id)) = self.subject() {
+            return Some(id);
+        }
+        if self.view == View::Convoys
+            && let Some(id) = &self.convoy
+        {
+            return Some(id.clone());
+        }
+        self.town.waves.convoy_of(&self.bead()?).cloned()
+    }
+
+    /// What a verb is done to: the marked beads, or the one under the cursor.
+    pub fn targets(&self) -> Vec<BeadId> {
+        if self.marks.is_empty() {
+            self.bead().into_iter().collect()
+        } else {
+            self.marks.iter().cloned().collect()
+        }
+    }
+
+    /// Whether the terminal is to be given away.
+    pub fn wants_outside(&self) -> bool {
+        self.outside.is_some()
+    }
+
+    /// Says something on the message line.
+    pub fn say(&mut self, text: impl Into<String>) {
+        self.said = Some(Said { text: text.into(), bad: false, at: self.now });
+    }
+
+    /// Says that something does not work, and why.
+    pub fn refuse(&mut self, text: impl Into<String>) {
+        self.said = Some(Said { text: text.into(), bad: true, at: self.now });
+    }
+
+    /// What is still worth saying.
+    pub fn said(&self) -> Option<&Said> {
+        self.said.as_ref().filter(|said| self.now.as_millis() - said.at.as_millis() < SAID_FOR)
+    }
+
+    /// The forecast that the views show.
+    pub fn shown_forecasts(&self) -> &Forecasts {
+        match &self.mode {
+            Mode::Live | Mode::Replay(_) => &self.forecasts,
+            Mode::WhatIf(what_if) => what_if.scenario(),
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Hearing from the town: a thread attaches to whoever serves it, passes on the state and every event, and comes back by
+//! itself when the connection breaks. It never takes the lease.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use yard_client::views::AlertList;
+use yard_client::{Ask, Attached, Connection, EventsAsk, Lost, Request};
+use yard_engine::{Event, Recorded, Seq, State, Timestamp};
+
+use crate::msg::News;
+
+/// How long to wait before trying again.
+const TRY_AGAIN: Duration = Duration::from_millis(250);
+/// How often alerts that the log does not hold are asked for.
+const LOOK: Duration = Duration::from_secs(2);
+/// Events of the past that are fetched for the events view.
+const PAST: usize = 2_000;
+
+/// Where news goes; false when nobody listens any more.
+pub(crate) type Tell = Arc<dyn Fn(News) -> bool + Send + Sync>;
+
+/// What time it is, for moments that no event names.
+pub(crate) type Now = fn() -> Timestamp;
+
+/// The threads that listen; they end when they are told or nobody wants their news.
+pub(crate) struct Feed {
+    ended: Arc<AtomicBool>,
+    #[expect(dead_code, reason = "kept so that the threads have an owner; they end by themselves")]
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Feed {
+    /// Listens to the town with this folder.
+    pub(crate) fn start(folder: PathBuf, now: Now, tell: Tell) -> std::io::Result<Self> {
+        let ended = Arc::new(AtomicBool::new(false));
+        let mut threads = Vec::new();
+        let (its_folder, its_tell, its_end) = (folder.clone(), Arc::clone(&tell), Arc::clone(&ended));
+        threads.push(thread::Builder::new().name("ym-feed".to_owned()).spawn(move || {
+            listen(&its_folder, now, &its_tell, &its_end);
+        })?);
+        let its_end = Arc::clone(&ended);
+        threads.push(thread::Builder::new().name("ym-alerts".to_owned()).spawn(move || {
+            look_for_alerts(&folder, &tell, &its_end);
+        })?);
+        Ok(Self { ended, threads })
+    }
+}
+
+fn request(ask: Ask) -> Request {
+    Request { actor: "console".to_owned(), ask }
+}
+
+fn listen(folder: &Path, now: Now, tell: &Tell, ended: &AtomicBool) {
+    let mut seen: Option<Seq> = None;
+    let mut known_lost = false;
+    while !ended.load(Ordering::SeqCst) {
+        let mut went_live = false;
+        let why = match attach(folder, tell, ended, &mut seen, &mut went_live) {
+            Ok(()) => "the connection ended".to_owned(),
+            Err(Lost::BeforeAsking(_)) => "nobody serves the town".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        if ended.load(Ordering::SeqCst) {
+            return;
+        }
+        // Said once per loss: the header counts the time since.
+        if (went_live || !known_lost) && !tell(News::Lost { at: now(), why }) {
+            return;
+        }
+        known_lost = true;
+        thread::sleep(TRY_AGAIN);
+    }
+}
+
+/// Attaches once; returns when the connection ends.
+fn attach(
+    folder: &Path,
+    tell: &Tell,
+    ended: &AtomicBool,
+    seen: &mut Option<Seq>,
+    went_live: &mut bool,
+) -> Result<(), Lost> {
+    let mut connection = Connection::open(folder)?;
+    let hello = connection.hello().clone();
+    if !hello.role.dispatches_by_itself() {
+        return Err(Lost::BeforeAsking(std::io::ErrorKind::WouldBlock.into()));
+    }
+    let mut reading = Reading::default();
+    let since = *seen;
+    let answer = connection.ask(&request(Ask::Attach { since }), |item| {
+        if ended.load(Ordering::SeqCst) {
+            return false;
+        }
+        let Ok(item) = serde_json::from_str::<Attached>(item.get()) else { return true };
+        let mut going = true;
+        for news in reading.take(item) {
+            if let News::Events(events) = &news {
+                *seen = events.last().map(|event| event.seq).or(*seen);
+            }
+            if let News::State(state) = &news {
+                *seen = Some(state.seq());
+            }
+            going &= tell(news);
+        }
+        if reading.caught_up() && !*went_live {
+            *went_live = true;
+            going &= tell(News::Live { role: hello.role, pid: hello.pid });
+            if since.is_none() {
+                going &= tell(News::Earlier(past(folder)));
+            }
+        }
+        going
+    })?;
+    match answer {
+        Ok(_) => Ok(()),
+        Err(refusal) => Err(Lost::WhileWaiting(std::io::Error::other(refusal.message))),
+    }
+}
+
+/// A state on its way: records, then events up to where the log ended when we asked.
+#[derive(Default)]
+struct Reading {
+    records: Vec<(String, String, Box<RawValue>)>,
+    wanted: usize,
+    from: Seq,
+    last: Seq,
+    state: Option<State>,
+    live: bool,
+}
+
+impl Reading {
+    fn caught_up(&self) -> bool {
+        self.live
+    }
+
+    fn take(&mut self, item: Attached) -> Vec<News> {
+        match item {
+            Attached::Begin { seq, records: None, last } => {
+                self.live = true;
+                self.last = last;
+                self.from = seq;
+                Vec::new()
+            }
+            Attached::Begin { seq, records: Some(wanted), last } => {
+                self.wanted = wanted;
+                self.from = seq;
+                self.last = last;
+                self.finish_if_whole()
+            }
+            Attached::Records(records) => {
+                self.records.extend(records);
+                let read = self.records.len();
+                let mut news = vec![News::Loading { read, of: self.wanted + self.behind() }];
+                news.extend(self.finish_if_whole());
+                news
+            }
+            Attached::Events(rows) => {
+                let events: Vec<Arc<Recorded>> = rows
+                    .into_iter()
+                    .filter_map(|(seq, at, kind, body)| {
+                        let event = Event::from_stored(&kind, body.get()).ok()?;
+                        Some(Arc::new(Recorded { seq, at, event }))
+                    })
+                    .collect();
+                match &mut self.state {
+                    Some(state) if !self.live => {
+                        for event in &events {
+                            state.apply(event);
+                        }
+                        let read = self.wanted + (state.seq().0 - self.from.0) as usize;
+                        let of = self.wanted + self.behind();
+                        let mut news = vec![News::Loading { read, of }];
+                        news.extend(self.finish_if_whole());
+                        news
+                    }
+                    _ => vec![News::Events(events)],
+                }
+            }
+        }
+    }
+
+    /// Events after the checkpoint that are still awaited.
+    fn behind(&self) -> usize {
+        (self.last.0 - self.from.0) as usize
+    }
+
+    fn finish_if_whole(&mut self) -> Vec<News> {
+        if self.state.is_none() && self.records.len() >= self.wanted {
+            let rows = self.records.iter().map(|(kind, id, body)| (kind.as_str(), id.as_str(), body.get()));
+            // What cannot be read was written by another version, and the server would have said so.
+            self.state = Some(State::restore(self.from, rows).unwrap_or_default());
+            self.records = Vec::new();
+        }
+        if self.state.as_ref().is_some_and(|state| state.seq() >= self.last) {
+            self.live = true;
+            return self.state.take().map(|state| News::State(Box::new(state))).into_iter().collect();
+        }
+        Vec::new()
+    }
+}
+
+/// The last events before we came.
+fn past(folder: &Path) -> Vec<Arc<Recorded>> {
+    let mut events = Vec::new();
+    let query = EventsAsk { tail: Some(PAST), ..EventsAsk::default() };
+    read_events(folder, query, &mut |event| events.push(Arc::new(event)));
+    events
+}
+
+/// Reads events of the log, oldest first.
+pub(crate) fn read_events(folder: &Path, query: EventsAsk, each: &mut dyn FnMut(Recorded)) {
+    let Ok(mut connection) = Connection::open(folder) else { return };
+    let _ = connection.ask(&request(Ask::Events { query }), |item| {
+        if let Some(event) = recorded(item.get()) {
+            each(event);
+        }
+        true
+    });
+}
+
+/// An event as the log shows it to people.
+fn recorded(text: &str) -> Option<Recorded> {
+    #[derive(serde::Deserialize)]
+    struct Place {
+        seq: Seq,
+        at: Timestamp,
+        r#type: String,
+    }
+    let place: Place = serde_json::from_str(text).ok()?;
+    let event = Event::from_stored(&place.r#type, text).ok()?;
+    Some(Recorded { seq: place.seq, at: place.at, event })
+}
+
+/// Asks for the alerts that only whoever serves the town knows of.
+fn look_for_alerts(folder: &Path, tell: &Tell, ended: &AtomicBool) {
+    while !ended.load(Ordering::SeqCst) {
+        let list = Connection::open(folder).ok().and_then(|mut connection| {
+            let answer = connection.ask(&request(Ask::Alerts { all: false }), |_| true).ok()?.ok()?;
+            serde_json::from_str::<AlertList>(answer.0.get()).ok()
+        });
+        if let Some(list) = list {
+            // The log's own alerts have numbers; those of the moment are called by their kind.
+            let transient = list.alerts.into_iter().filter(|alert| alert.id == alert.kind).collect();
+            if !tell(News::Transient(transient)) {
+                return;
+            }
+        }
+        thread::sleep(LOOK);
+    }
+}

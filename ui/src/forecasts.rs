@@ -1,0 +1,72 @@
+//! The forecast beside the town: it is made on a thread of its own from a state of its own, so that it never delays a
+//! key press, and the console shows the last one made.
+
+use std::collections::BTreeMap;
+
+use yard_engine::forecast::{Change, Forecast, Options, Scope};
+use yard_engine::{BeadId, ConvoyId, State, Timestamp};
+
+use crate::table::Slack;
+
+/// Samples of one forecast.
+const SAMPLES: u32 = 200;
+/// The same dice every time: what changes on the screen has changed in the town.
+const SEED: u64 = 7;
+
+/// What is to be forecast.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// From when.
+    pub now: Timestamp,
+    /// What is tried out; none for the town as it is.
+    pub changes: Vec<Change>,
+    /// A convoy of which the end is wanted, besides the town's.
+    pub convoy: Option<ConvoyId>,
+}
+
+/// What was forecast.
+#[derive(Debug, Default)]
+pub struct Forecasts {
+    /// When.
+    pub at: Timestamp,
+    /// For the whole town.
+    pub town: Option<Forecast>,
+    /// For one convoy.
+    pub convoy: Option<(ConvoyId, Forecast)>,
+    /// What was tried out, if anything.
+    pub changes: Vec<Change>,
+}
+
+/// Makes a forecast.
+pub fn forecast(state: &State, wanted: &Wanted) -> Forecasts {
+    let options = Options { samples: SAMPLES, seed: SEED, ..Options::default() };
+    let fork = (!wanted.changes.is_empty()).then(|| state.what_if(&wanted.changes));
+    let state = fork.as_ref().unwrap_or(state);
+    let of = |scope: Scope| state.forecast(&scope, wanted.now, &options);
+    let convoy = wanted.convoy.clone().filter(|id| state.convoy(id).is_some());
+    Forecasts {
+        at: wanted.now,
+        town: Some(of(Scope::Town)),
+        convoy: convoy.map(|id| (id.clone(), of(Scope::Convoy(id)))),
+        changes: wanted.changes.clone(),
+    }
+}
+
+impl Forecasts {
+    /// When a bead will run, as far as that can be said.
+    pub fn planned(&self, bead: &BeadId) -> Option<&yard_engine::forecast::Planned> {
+        let of_convoy = self.convoy.as_ref().and_then(|(_, forecast)| forecast.plan.get(bead));
+        of_convoy.or_else(|| self.town.as_ref()?.plan.get(bead))
+    }
+
+    /// The plan of everything.
+    pub fn plan(&self) -> Option<&BTreeMap<BeadId, yard_engine::forecast::Planned>> {
+        self.town.as_ref().map(|forecast| &forecast.plan)
+    }
+}
+
+impl Slack for Forecasts {
+    fn slack(&self, bead: &BeadId) -> Option<u64> {
+        self.planned(bead).map(|planned| planned.slack.0)
+    }
+}

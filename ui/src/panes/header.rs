@@ -1,0 +1,112 @@
+//! The first line: where we are, and whether what one sees is live.
+
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use crate::console::{Console, Mode};
+use crate::paint::{Pen, width};
+use crate::text::{count, fit, grouped, shown, span};
+use crate::theme::Role;
+use crate::town::Link;
+
+/// Draws it.
+pub(crate) fn draw(pen: &mut Pen<'_>, area: Rect, console: &Console) {
+    let left = left(pen, console);
+    let mut right = right(pen, console, true);
+    if width(&left) + width(&right) + 1 > usize::from(area.width) {
+        right = self::right(pen, console, false);
+    }
+    let room = usize::from(area.width).saturating_sub(width(&right) + 1);
+    let mut text = left;
+    if width(&text) > room {
+        let plain: String = text.spans.iter().map(|span| span.content.as_ref()).collect();
+        text = Line::from(pen.span(fit(&plain, room, pen.look.glyphs.ellipsis), Role::Title));
+    }
+    pen.line(area, 0, &text);
+    let wide = (width(&right) as u16).min(area.width);
+    let place = Rect { x: area.x + area.width - wide, width: wide, ..area };
+    pen.line(place, 0, &right);
+}
+
+fn left<'t>(pen: &Pen<'_>, console: &'t Console) -> Line<'t> {
+    let mut spans = vec![
+        Span::raw(" "),
+        pen.span(console.view.name(), Role::Title),
+        pen.span(if pen.look.glyphs.ascii { " > " } else { " ▸ " }, Role::Dim),
+        pen.span(shown(&console.town.name), Role::Accent),
+    ];
+    if let Some(id) = console.convoy.as_ref().filter(|_| console.view == crate::console::View::Convoys) {
+        spans.push(pen.span(format!(" {} {id}", pen.look.glyphs.dot), Role::Accent));
+    }
+    Line::from(spans)
+}
+
+/// How live it is; in long form with the time, the position in the log, and who serves.
+fn right<'t>(pen: &Pen<'_>, console: &Console, long: bool) -> Line<'t> {
+    let mut spans = vec![mode(pen, console, long), Span::raw(" ")];
+    if long {
+        let time = console.look.zone.clock(console.shown_now());
+        spans.push(pen.span(time, Role::Text));
+        spans.push(pen.span(format!("   seq {}", grouped(console.state().seq().0)), Role::Dim));
+        let server = match &console.town.link {
+            Link::Live { .. } if console.embedded => "   serving the town".to_owned(),
+            Link::Live { role, .. } => format!("   {} ok", format!("{role:?}").to_lowercase()),
+            Link::Loading { .. } | Link::Lost { .. } => String::new(),
+        };
+        spans.push(pen.span(server, Role::Dim));
+    }
+    let needs = console.problems.iter().filter(|problem| !problem.heals()).count();
+    if needs > 0 {
+        spans.push(pen.span(format!("   {}", count(needs, "problem")), Role::Bad));
+    }
+    spans.push(Span::raw(" "));
+    Line::from(spans)
+}
+
+fn mode<'t>(pen: &Pen<'_>, console: &Console, long: bool) -> Span<'t> {
+    let special = |text: String| pen.span(format!(" {text} "), Role::Mode);
+    match &console.mode {
+        Mode::Replay(replay) => {
+            let all = replay.events().len();
+            return special(format!("REPLAY {} of {}", grouped(replay.at() as u64), grouped(all as u64)));
+        }
+        Mode::WhatIf(_) => return special("SIMULATION, nothing is applied".to_owned()),
+        Mode::Live => {}
+    }
+    match &console.town.link {
+        Link::Loading { of: 0, .. } => return special("CONNECTING".to_owned()),
+        Link::Loading { read, of } => return special(format!("LOADING {}%", read * 100 / (*of).max(1))),
+        Link::Lost { since, .. } => {
+            let ago = span(console.now.as_millis() - since.as_millis());
+            return special(format!("DISCONNECTED {ago}"));
+        }
+        Link::Live { .. } => {}
+    }
+    if let Some(waiting) = console.town.frozen() {
+        return special(format!("FROZEN, {waiting} events wait"));
+    }
+    match console.state().pause() {
+        Some(pause) if long => {
+            let reason =
+                pause.reason.as_ref().map(|reason| format!(": {}", shown(reason))).unwrap_or_default();
+            special(fit(&format!("PAUSED by {}{reason}", shown(&pause.by)), 60, pen.look.glyphs.ellipsis))
+        }
+        Some(_) => special("PAUSED".to_owned()),
+        None => pen.span("LIVE", Role::Live),
+    }
+}
+
+/// Everything in one line, for a screen with room for no more.
+pub(crate) fn one_line(pen: &mut Pen<'_>, area: Rect, console: &Console) {
+    let state = console.state();
+    let word = match (&console.town.link, &console.mode) {
+        (Link::Lost { .. }, _) => "LOST",
+        (_, Mode::Replay(_)) => "REPLAY",
+        (_, Mode::WhatIf(_)) => "SIM",
+        _ if state.pause().is_some() => "PAUSED",
+        _ => "LIVE",
+    };
+    let broken = console.problems.iter().filter(|problem| !problem.heals()).count();
+    let text = format!("{word} {} run {} wait {broken} bad", state.live_count(), state.open_context_count());
+    pen.put(area.x, area.y, area.width, &text, pen.style(Role::Text));
+}

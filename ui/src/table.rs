@@ -1,0 +1,388 @@
+//! The table of beads: which rows there are and in which order. It is kept up to date bead by bead, so that a hundred
+//! thousand rows cost no more per event than ten; whoever draws builds only the rows that are seen.
+
+use std::collections::{BTreeSet, HashMap};
+
+use yard_engine::{BeadId, Standing, State};
+
+use crate::filter::Filter;
+use crate::town::Waves;
+
+/// Beads looked at again in every frame, besides those an event named: what else may have changed shows within moments.
+const SWEEP: usize = 1_500;
+
+/// What rows are ordered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// What needs eyes first, then wave by wave.
+    State,
+    /// By id.
+    Id,
+    /// By title.
+    Title,
+    /// Most urgent first.
+    Priority,
+    /// Wave by wave.
+    Wave,
+    /// What changed last.
+    Recent,
+    /// What may wait least, as the forecast has it.
+    Slack,
+}
+
+/// Every order with its key in the menu and its name.
+pub const ORDERS: [(Order, char, &str); 7] = [
+    (Order::State, 's', "state"),
+    (Order::Wave, 'w', "wave"),
+    (Order::Priority, 'p', "priority"),
+    (Order::Slack, 'k', "slack"),
+    (Order::Recent, 'r', "recent"),
+    (Order::Id, 'i', "id"),
+    (Order::Title, 't', "title"),
+];
+
+impl Order {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        ORDERS.iter().find(|(order, _, _)| *order == self).map_or("state", |(_, _, name)| name)
+    }
+}
+
+/// What orders rows besides the state: what the forecast says of a bead, if anything.
+pub trait Slack {
+    /// How long a bead may wait without delaying the end, in milliseconds.
+    fn slack(&self, bead: &BeadId) -> Option<u64>;
+}
+
+/// Where everything that a row's place depends on is found.
+#[derive(Clone, Copy)]
+pub struct Facts<'a> {
+    /// The town.
+    pub state: &'a State,
+    /// Its waves.
+    pub waves: &'a Waves,
+    /// Its forecast.
+    pub slack: &'a dyn Slack,
+}
+
+type Key = u128;
+
+/// The rows, the order, and where the cursor is.
+#[derive(Debug)]
+pub struct Table {
+    order: Order,
+    reversed: bool,
+    filter: Filter,
+    rows: Vec<(Key, BeadId)>,
+    keys: HashMap<BeadId, Key>,
+    /// All beads ever seen, for the sweep.
+    known: Vec<BeadId>,
+    swept: usize,
+    selected: Option<BeadId>,
+    /// The row at which the cursor stands, even if there is none.
+    at: usize,
+    offset: usize,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self {
+            order: Order::State,
+            reversed: false,
+            filter: Filter::default(),
+            rows: Vec::new(),
+            keys: HashMap::new(),
+            known: Vec::new(),
+            swept: 0,
+            selected: None,
+            at: 0,
+            offset: 0,
+        }
+    }
+}
+
+impl Table {
+    /// Builds everything anew, after another state, order or filter.
+    pub fn rebuild(&mut self, facts: Facts<'_>) {
+        self.known = facts.state.beads().map(|entry| entry.bead.id.clone()).collect();
+        self.keys.clear();
+        self.rows.clear();
+        for id in &self.known {
+            if let Some(key) = self.key_of(facts, id) {
+                self.rows.push((key, id.clone()));
+                self.keys.insert(id.clone(), key);
+            }
+        }
+        self.rows.sort_unstable();
+        self.find_cursor();
+    }
+
+    /// Brings these beads up to date, and some more.
+    pub fn refresh(&mut self, facts: Facts<'_>, changed: BTreeSet<BeadId>) {
+        let mut gone = BTreeSet::new();
+        let mut come = BTreeSet::new();
+        let mut look = |table: &Self, id: &BeadId| {
+            let (before, after) = (table.keys.get(id).copied(), table.key_of(facts, id));
+            if before != after {
+                gone.extend(before.map(|key| (key, id.clone())));
+                come.extend(after.map(|key| (key, id.clone())));
+            }
+        };
+        let new: Vec<BeadId> = match facts.state.bead_count() > self.known.len() {
+            true => changed.iter().filter(|id| !self.keys.contains_key(*id)).cloned().collect(),
+            false => Vec::new(),
+        };
+        for id in &changed {
+            look(self, id);
+        }
+        let slice = self.known.len().min(SWEEP);
+        for step in 0..slice {
+            look(self, &self.known[(self.swept + step) % self.known.len()]);
+        }
+        self.swept = if self.known.is_empty() { 0 } else { (self.swept + slice) % self.known.len() };
+        self.known.extend(new);
+        if gone.is_empty() && come.is_empty() {
+            return;
+        }
+        for (_, id) in &gone {
+            self.keys.remove(id);
+        }
+        for (key, id) in &come {
+            self.keys.insert(id.clone(), *key);
+        }
+        self.rows = merged(std::mem::take(&mut self.rows), &gone, come);
+        self.find_cursor();
+    }
+
+    fn key_of(&self, facts: Facts<'_>, id: &BeadId) -> Option<Key> {
+        let standing = facts.state.standing(id)?;
+        if !self.filter.lets_through(facts.state, facts.waves, id, Some(standing)) {
+            return None;
+        }
+        let wave = || Key::from(facts.waves.of(id).unwrap_or(u32::MAX));
+        let entry = facts.state.bead(id)?;
+        let key = match self.order {
+            Order::State => Key::from(rank(standing)) << 64 | wave(),
+            Order::Wave => wave() << 8 | Key::from(rank(standing)),
+            Order::Priority => {
+                let context = entry.work.context.as_ref().and_then(|id| facts.state.context(id));
+                let scheduled = context.map_or(100, |context| 100 - context.priority.min(100));
+                Key::from(scheduled) << 16 | Key::from(entry.bead.priority) << 8 | Key::from(rank(standing))
+            }
+            Order::Recent => Key::from(u64::MAX - entry.work.history.last().map_or(0, |seq| seq.0)),
+            Order::Slack => {
+                Key::from(facts.slack.slack(id).unwrap_or(u64::MAX)) << 8 | Key::from(rank(standing))
+            }
+            Order::Id => 0,
+            Order::Title => entry
+                .bead
+                .title
+                .bytes()
+                .take(16)
+                .chain(std::iter::repeat(0))
+                .take(16)
+                .fold(0, |key, byte| key << 8 | Key::from(byte.to_ascii_lowercase())),
+        };
+        Some(if self.reversed { Key::MAX - key } else { key })
+    }
+
+    /// Puts the cursor back on its bead, on the same line of the screen; a bead that left hands it to its neighbour.
+    fn find_cursor(&mut self) {
+        let line = self.at.saturating_sub(self.offset);
+        let found = self.selected.as_ref().and_then(|id| self.place_of(id));
+        self.at = found.unwrap_or(self.at).min(self.rows.len().saturating_sub(1));
+        if found.is_some() {
+            self.offset = self.at.saturating_sub(line);
+        }
+        self.selected = self.rows.get(self.at).map(|(_, id)| id.clone());
+    }
+
+    fn place_of(&self, id: &BeadId) -> Option<usize> {
+        let key = *self.keys.get(id)?;
+        self.rows.binary_search(&(key, id.clone())).ok()
+    }
+
+    /// Sets the filter; the rows follow with the next rebuild.
+    pub fn set_filter(&mut self, filter: Filter) {
+        self.filter = filter;
+    }
+
+    /// The filter in force.
+    pub fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// Sets the order; the same one again turns it around. The rows follow with the next rebuild.
+    pub fn set_order(&mut self, order: Order) {
+        self.reversed = self.order == order && !self.reversed;
+        self.order = order;
+    }
+
+    /// The order in force, and whether it is turned around.
+    pub fn order(&self) -> (Order, bool) {
+        (self.order, self.reversed)
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The bead under the cursor.
+    pub fn selected(&self) -> Option<&BeadId> {
+        self.selected.as_ref()
+    }
+
+    /// The place of the cursor.
+    pub fn cursor(&self) -> usize {
+        self.at
+    }
+
+    /// Moves the cursor.
+    pub fn move_to(&mut self, at: usize) {
+        self.at = at.min(self.rows.len().saturating_sub(1));
+        self.selected = self.rows.get(self.at).map(|(_, id)| id.clone());
+    }
+
+    /// Puts the cursor on a bead, if it has a row.
+    pub fn select(&mut self, id: &BeadId) -> bool {
+        let Some(at) = self.place_of(id) else { return false };
+        self.move_to(at);
+        true
+    }
+
+    /// The beads between two rows, both included.
+    pub fn between(&self, one: usize, other: usize) -> impl Iterator<Item = &BeadId> {
+        let (from, to) = (one.min(other), one.max(other));
+        self.rows.iter().skip(from).take(to - from + 1).map(|(_, id)| id)
+    }
+
+    /// All beads that pass, in order.
+    pub fn ids(&self) -> impl Iterator<Item = &BeadId> {
+        self.rows.iter().map(|(_, id)| id)
+    }
+
+    /// Scrolls so that the cursor is among `height` visible rows.
+    pub fn scroll(&mut self, height: usize) {
+        self.offset = scrolled(self.offset, self.at, self.rows.len(), height);
+    }
+
+    /// The first visible row.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The visible rows.
+    pub fn visible(&self, height: usize) -> impl Iterator<Item = &BeadId> {
+        self.rows.iter().skip(self.offset).take(height).map(|(_, id)| id)
+    }
+}
+
+/// The smallest move of a window of `height` rows that shows row `at`, without emptiness at the end.
+pub fn scrolled(offset: usize, at: usize, rows: usize, height: usize) -> usize {
+    let height = height.max(1);
+    let last = rows.saturating_sub(height);
+    let lowest = (at + 1).saturating_sub(height);
+    offset.clamp(lowest, at.max(lowest)).min(last)
+}
+
+/// What a person wants to see first.
+fn rank(standing: Standing) -> u8 {
+    match standing {
+        Standing::Running => 0,
+        Standing::CircuitBroken => 1,
+        Standing::Failed => 2,
+        Standing::Done => 3,
+        Standing::Queued => 4,
+        Standing::Blocked => 5,
+        Standing::Staged => 6,
+        Standing::Cancelled => 7,
+        Standing::Open => 8,
+        Standing::Closed => 9,
+    }
+}
+
+/// One pass over all rows, however many of them change.
+fn merged(
+    rows: Vec<(Key, BeadId)>,
+    gone: &BTreeSet<(Key, BeadId)>,
+    come: BTreeSet<(Key, BeadId)>,
+) -> Vec<(Key, BeadId)> {
+    let mut out = Vec::with_capacity(rows.len() + come.len());
+    let (mut gone, mut come) = (gone.iter().peekable(), come.into_iter().peekable());
+    for row in rows {
+        if gone.next_if(|left| **left == row).is_some() {
+            continue;
+        }
+        while let Some(new) = come.next_if(|new| *new < row) {
+            out.push(new);
+        }
+        out.push(row);
+    }
+    out.extend(come);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{NoSlack, Yard};
+
+    fn shown(table: &Table) -> String {
+        table.ids().map(|id| id.as_str().trim_start_matches("gt-")).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn rows_follow_events_one_by_one_to_the_same_end_as_a_rebuild() {
+        let mut yard = Yard::with_cap(1);
+        for number in 1..=6 {
+            yard.bead(&format!("gt-{number}"), "work", |_| {});
+        }
+        yard.needs("gt-6", "gt-5");
+        let mut table = Table::default();
+        table.rebuild(yard.facts(&NoSlack));
+        for happening in ["gt-3", "gt-5", "gt-6"] {
+            yard.sling(happening);
+            let changed = yard.town().take_changed();
+            table.refresh(yard.facts(&NoSlack), changed);
+            let mut fresh = Table::default();
+            fresh.rebuild(yard.facts(&NoSlack));
+            assert_eq!(shown(&table), shown(&fresh));
+        }
+        assert_eq!(shown(&table), "3 5 6 1 2 4");
+    }
+
+    #[test]
+    fn the_cursor_stays_on_its_bead_and_on_its_line() {
+        let mut yard = Yard::with_cap(1);
+        for number in 1..=9 {
+            yard.bead(&format!("gt-{number}"), "work", |_| {});
+        }
+        let mut table = Table::default();
+        table.rebuild(yard.facts(&NoSlack));
+        table.move_to(5);
+        table.scroll(4);
+        let (id, line) = (table.selected().cloned(), table.cursor() - table.offset());
+        yard.sling("gt-8");
+        let changed = yard.town().take_changed();
+        table.refresh(yard.facts(&NoSlack), changed);
+        assert_eq!(table.selected().cloned(), id);
+        assert_eq!(table.cursor(), 6);
+        assert_eq!(table.cursor() - table.offset(), line);
+    }
+
+    #[test]
+    fn a_window_moves_as_little_as_it_can_and_never_past_the_end() {
+        assert_eq!(scrolled(0, 5, 10, 4), 2);
+        assert_eq!(scrolled(5, 6, 10, 4), 5);
+        assert_eq!(scrolled(5, 2, 10, 4), 2);
+        assert_eq!(scrolled(9, 9, 10, 4), 6);
+        assert_eq!(scrolled(3, 0, 0, 4), 0);
+        assert_eq!(scrolled(3, 1, 2, 0), 1);
+    }
+}

@@ -1,0 +1,255 @@
+//! Past, running and planned work on one axis of time: the axis, the bars of one bead, and how many slots are busy.
+
+use yard_engine::dispatch::{Dispatch, Outcome, StopReason};
+use yard_engine::{BeadId, State};
+
+use crate::console::Console;
+use crate::text::Zone;
+use crate::theme::Role;
+
+/// Widths of a column, in milliseconds: such that labels fall on round times.
+const COLUMNS: [i64; 19] = [
+    500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 90_000, 120_000, 300_000, 600_000, 900_000,
+    1_800_000, 3_600_000, 7_200_000, 10_800_000, 21_600_000, 43_200_000,
+];
+/// The share of the axis that lies in the past, in percent.
+const PAST: i64 = 35;
+/// Columns between two labels.
+const LABEL_EVERY: usize = 12;
+/// Of more dispatches than this, the load of the past is not drawn: they would be gone through in every frame.
+const MOST_DISPATCHES: usize = 20_000;
+
+/// An axis of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Axis {
+    /// The time at its left edge.
+    pub from: i64,
+    /// Milliseconds per column.
+    pub column: i64,
+    /// How many columns.
+    pub columns: usize,
+    /// What time it is.
+    pub now: i64,
+}
+
+/// A cell of a bar.
+pub(crate) type Cell = (&'static str, Role);
+
+/// The axis that shows what runs and what is planned, as far as there is room; or what the user chose.
+pub(crate) fn axis(console: &Console, columns: usize) -> Axis {
+    let state = console.state();
+    let now = console.shown_now().as_millis();
+    let wide = columns.max(10) as i64;
+    let oldest = state.live_dispatches().map(|dispatch| dispatch.started_at.as_millis()).min();
+    let behind = now - oldest.unwrap_or(now);
+    let finish = console.shown_forecasts().town.as_ref().and_then(|forecast| forecast.finish);
+    let ahead = finish.map_or(0, |band| band.p90.as_millis() - now);
+    let needed = (behind * 100 / (wide * PAST)).max(ahead * 100 / (wide * (98 - PAST)));
+    let fitting = COLUMNS.into_iter().find(|column| *column >= needed);
+    let column = console.column.or(fitting).unwrap_or(COLUMNS[COLUMNS.len() - 1]);
+    let from = now - wide * PAST / 100 * column + console.shift * column;
+    Axis { from: from.div_euclid(column) * column, column, columns, now }
+}
+
+/// The next finer or coarser width of a column.
+pub(crate) fn next_column(column: i64, finer: bool) -> i64 {
+    let at = COLUMNS.iter().position(|known| *known >= column).unwrap_or(COLUMNS.len() - 1);
+    let next = if finer { at.saturating_sub(1) } else { (at + 1).min(COLUMNS.len() - 1) };
+    COLUMNS[next]
+}
+
+impl Axis {
+    /// The column of a time; it may lie outside.
+    pub(crate) fn at(&self, millis: i64) -> i64 {
+        (millis - self.from).div_euclid(self.column)
+    }
+
+    /// The time at its right edge.
+    pub(crate) fn until(&self) -> i64 {
+        self.from + self.columns as i64 * self.column
+    }
+
+    /// The labels, with a mark where now is.
+    pub(crate) fn labels(&self, zone: Zone, now_head: &str) -> String {
+        let mut cells: Vec<String> = vec![" ".to_owned(); self.columns];
+        for start in (0..self.columns).step_by(LABEL_EVERY) {
+            let time = yard_engine::Timestamp::from_millis(self.from + start as i64 * self.column);
+            let text = if self.column * (LABEL_EVERY as i64) < 60_000 {
+                zone.clock(time)
+            } else {
+                zone.minute(time)
+            };
+            if start + text.len() <= self.columns {
+                for (cell, letter) in cells[start..].iter_mut().zip(text.chars()) {
+                    *cell = letter.to_string();
+                }
+            }
+        }
+        if let Some(cell) = usize::try_from(self.at(self.now)).ok().and_then(|at| cells.get_mut(at)) {
+            *cell = now_head.to_owned();
+        }
+        cells.concat()
+    }
+
+    /// How wide a column is, in words.
+    pub(crate) fn scale(&self) -> String {
+        format!(
+            "1 col = {}",
+            if self.column < 1_000 { "0.5s".to_owned() } else { crate::text::span_exact(self.column) }
+        )
+    }
+}
+
+/// The bars of one bead, a cell per column.
+pub(crate) fn bars(console: &Console, axis: &Axis, bead: &BeadId) -> Vec<Cell> {
+    let glyphs = &console.look.glyphs;
+    let state = console.state();
+    let planned = console.shown_forecasts().planned(bead);
+    let critical = planned.is_some_and(|planned| planned.critical);
+    let mut cells: Vec<Cell> = vec![(" ", Role::Text); axis.columns];
+    let mut last_end = None;
+    for dispatch in state.dispatches_of(bead) {
+        let from = dispatch.running_at.unwrap_or(dispatch.started_at).as_millis();
+        let end = dispatch.ended.as_ref().map_or(axis.now, |ended| ended.at.as_millis());
+        last_end = Some((from, end));
+        let cell = if critical && dispatch.is_live() {
+            (glyphs.past_critical, Role::PastCritical)
+        } else {
+            (glyphs.past, Role::Past)
+        };
+        fill(&mut cells, axis, from, end, cell);
+        if let Some(mark) = end_mark(console, dispatch) {
+            let at = usize::try_from(axis.at(end));
+            if let Some(place) = at.ok().and_then(|at| cells.get_mut(at)) {
+                *place = mark;
+            }
+        }
+    }
+    if let Some(planned) = planned.filter(|planned| planned.end.as_millis() > axis.now) {
+        let from = planned.start.as_millis().max(axis.now + axis.column);
+        let cell = if planned.critical {
+            (glyphs.plan_critical, Role::PlanCritical)
+        } else {
+            (glyphs.plan, Role::Plan)
+        };
+        fill(&mut cells, axis, from, planned.end.as_millis(), cell);
+        if planned.start.as_millis() >= axis.until()
+            && let Some(last) = cells.last_mut()
+        {
+            *last = (glyphs.beyond, Role::Plan);
+        }
+    }
+    if let Some((_, end)) = last_end.filter(|(_, end)| *end < axis.from)
+        && cells.iter().all(|(glyph, _)| *glyph == " ")
+        && end < axis.from
+        && let Some(first) = cells.first_mut()
+    {
+        *first = (glyphs.before, Role::Dim);
+    }
+    if let Some(place) = usize::try_from(axis.at(axis.now)).ok().and_then(|at| cells.get_mut(at))
+        && place.0 == " "
+    {
+        *place = (glyphs.now, Role::Now);
+    }
+    cells
+}
+
+/// How an attempt ended, where that is worth a mark.
+fn end_mark(console: &Console, dispatch: &Dispatch) -> Option<Cell> {
+    let glyphs = &console.look.glyphs;
+    Some(match &dispatch.ended.as_ref()?.outcome {
+        Outcome::Succeeded | Outcome::NeverRan { .. } => return None,
+        Outcome::Stopped { reason: StopReason::CooperativePreemption | StopReason::PreemptionTimeout } => {
+            (glyphs.preempted, Role::Warning)
+        }
+        Outcome::Stopped { .. } => (glyphs.cancelled, Role::Warning),
+        Outcome::Failed { .. } | Outcome::StartFailed { .. } | Outcome::Lost { .. } => {
+            (glyphs.failed, Role::Bad)
+        }
+    })
+}
+
+fn fill(cells: &mut [Cell], axis: &Axis, from: i64, to: i64, cell: Cell) {
+    let first = axis.at(from).clamp(0, axis.columns as i64);
+    // However short, it takes a column.
+    let last = axis.at(to.max(from + 1) - 1).clamp(-1, axis.columns as i64 - 1);
+    for at in first..=last {
+        cells[at as usize] = cell;
+    }
+}
+
+/// How many slots are busy in each column: counted for the past, forecast for what comes.
+pub(crate) fn load(console: &Console, axis: &Axis) -> Vec<u32> {
+    let mut busy = vec![0_u32; axis.columns];
+    past_load(console.state(), axis, &mut busy);
+    let now = axis.at(axis.now);
+    if let Some(forecast) = &console.shown_forecasts().town {
+        for (at, count) in busy.iter_mut().enumerate() {
+            if at as i64 <= now {
+                continue;
+            }
+            let time = axis.from + at as i64 * axis.column;
+            let step = forecast.load.partition_point(|(from, _)| from.as_millis() <= time);
+            *count =
+                step.checked_sub(1).and_then(|step| forecast.load.get(step)).map_or(0, |(_, busy)| *busy);
+        }
+    }
+    busy
+}
+
+fn past_load(state: &State, axis: &Axis, busy: &mut [u32]) {
+    let dispatches = state.dispatches();
+    if dispatches.size_hint().0 > MOST_DISPATCHES {
+        return;
+    }
+    let last = axis.at(axis.now);
+    for dispatch in dispatches {
+        let end = dispatch.ended.as_ref().map_or(axis.now, |ended| ended.at.as_millis());
+        let (from, to) = (axis.at(dispatch.started_at.as_millis()).max(0), axis.at(end).min(last));
+        for at in from..=to {
+            if let Some(count) = usize::try_from(at).ok().and_then(|at| busy.get_mut(at)) {
+                *count += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ten(from: i64, now: i64) -> Axis {
+        Axis { from, column: 1_000, columns: 10, now }
+    }
+
+    #[test]
+    fn a_bar_takes_at_least_a_column_and_is_clipped_at_both_edges() {
+        let axis = ten(10_000, 15_000);
+        let drawn = |from, to| -> String {
+            let mut cells = vec![(" ", Role::Text); 10];
+            fill(&mut cells, &axis, from, to, ("x", Role::Past));
+            cells.iter().map(|(glyph, _)| *glyph).collect()
+        };
+        assert_eq!(drawn(12_000, 15_000), "  xxx     ");
+        assert_eq!(drawn(12_100, 12_200), "  x       ");
+        assert_eq!(drawn(0, 11_500), "xx        ");
+        assert_eq!(drawn(18_000, 99_000), "        xx");
+        assert_eq!(drawn(0, 5_000), "          ");
+        assert_eq!(drawn(99_000, 100_000), "          ");
+    }
+
+    #[test]
+    fn columns_grow_and_shrink_step_by_step() {
+        assert_eq!(next_column(5_000, true), 2_000);
+        assert_eq!(next_column(5_000, false), 10_000);
+        assert_eq!(next_column(500, true), 500);
+        assert_eq!(next_column(43_200_000, false), 43_200_000);
+    }
+
+    #[test]
+    fn labels_never_run_over_the_edge() {
+        let axis = Axis { from: 0, column: 60_000, columns: 27, now: 300_000 };
+        let labels = axis.labels(Zone::Utc, "v");
+        assert_eq!(labels, "00:00v      00:12       ".to_owned() + "   ");
+    }
+}

@@ -1,0 +1,227 @@
+//! Convoys: the list with progress, and inside one its waves, what holds them, the critical path and every bead.
+
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use yard_client::views::{ConvoyView, TrackedView, convoy as convoy_view, convoys as convoy_list};
+use yard_engine::{ConvoyId, Standing};
+
+use crate::console::{Console, Pane};
+use crate::layout::{Plan, inside, list_area};
+use crate::look::Look;
+use crate::paint::Pen;
+use crate::text::{column, fit, right, shown, span};
+use crate::theme::Role;
+
+/// Waves shown above the beads of a convoy.
+const WAVES: usize = 10;
+
+/// Draws the list, or the inside of the open convoy.
+pub(crate) fn draw(pen: &mut Pen<'_>, plan: &Plan, console: &Console) {
+    match &console.convoy {
+        Some(id) => inside_of(pen, plan, console, id),
+        None => list(pen, plan, console),
+    }
+}
+
+fn list(pen: &mut Pen<'_>, plan: &Plan, console: &Console) {
+    let area = list_area(console);
+    let cut = pen.look.glyphs.ellipsis;
+    let ids = console.convoy_list();
+    let all = convoy_list(console.state(), true).convoys;
+    if plan.framed {
+        let title = format!("convoys  {}", ids.len());
+        pen.frame(plan.main, pen.title(&title), "Enter opens  s stage  L launch", console.pane == Pane::Main);
+        let head = format!(
+            "  {} {} {} {}",
+            column("CONVOY", 12, cut),
+            column("TITLE", 30, cut),
+            column("STATUS", 15, cut),
+            "PROGRESS"
+        );
+        pen.put(area.x, area.y.saturating_sub(1), area.width, &head, pen.style(Role::Dim));
+    }
+    if ids.is_empty() {
+        let text = "No convoy yet: s stages one of an epic, of marked beads or of a file.";
+        pen.put(area.x + 1, area.y, area.width.saturating_sub(1), text, pen.style(Role::Dim));
+        return;
+    }
+    for (line, id) in ids.iter().enumerate().skip(console.convoys.offset).take(usize::from(area.height)) {
+        let Some(convoy) = all.iter().find(|convoy| convoy.id == *id) else { continue };
+        let role = match convoy.status.as_str() {
+            "open" => Role::Running,
+            "closed" => Role::Done,
+            "staged:warnings" => Role::Warning,
+            _ => Role::Staged,
+        };
+        let wide = usize::from(area.width).saturating_sub(78).clamp(6, 30);
+        let (full, empty) = pen.gauge(convoy.completed as u64, convoy.total as u64, wide);
+        let percent = convoy.completed * 100 / convoy.total.max(1);
+        let selected = line == console.convoys.at;
+        let text = Line::from(vec![
+            Span::raw(if selected { pen.look.glyphs.cursor } else { " " }),
+            Span::raw(" "),
+            Span::raw(column(convoy.id.as_str(), 12, cut)),
+            Span::raw(" "),
+            Span::raw(column(&shown(&convoy.title), 30, cut)),
+            pen.span(format!(" {}", column(&convoy.status, 15, cut)), role),
+            Span::raw(" "),
+            pen.span(full, role),
+            pen.span(empty, Role::Dim),
+            Span::raw(format!(" {}/{} {percent}%", convoy.completed, convoy.total)),
+        ]);
+        let row = (line - console.convoys.offset) as u16;
+        pen.line(area, row, &text);
+        if selected {
+            pen.tint(Rect { y: area.y + row, height: 1, ..area }, pen.style(Role::Selection));
+        }
+    }
+}
+
+/// Lines above the beads of a convoy.
+pub(crate) fn head_height(console: &Console, id: &ConvoyId) -> u16 {
+    let waves = console.state().convoy(id).map_or(0, |convoy| convoy.waves.len()).min(WAVES) as u16;
+    let room = console.size.1 / 2;
+    (waves + 4).min(room.saturating_sub(4)).max(1)
+}
+
+fn inside_of(pen: &mut Pen<'_>, plan: &Plan, console: &Console, id: &ConvoyId) {
+    let area = list_area(console);
+    let cut = pen.look.glyphs.ellipsis;
+    let Some(view) = convoy_view(console.state(), id) else {
+        pen.put(area.x, area.y, area.width, "This convoy is gone; Esc leads back.", pen.style(Role::Dim));
+        return;
+    };
+    if plan.framed {
+        let title = format!("{}  {}", view.id, shown(&view.title));
+        let title = fit(&title, usize::from(plan.main.width).saturating_sub(40), cut);
+        pen.frame(
+            plan.main,
+            pen.title(&title),
+            "L launch  w why  Enter details  Esc list",
+            console.pane == Pane::Main,
+        );
+        let inner = inside(plan.main);
+        head(pen, Rect { height: area.y.saturating_sub(inner.y), ..inner }, console, &view);
+    }
+    for (line, bead) in
+        view.tracked.iter().enumerate().skip(console.members.offset).take(usize::from(area.height))
+    {
+        let selected = line == console.members.at;
+        let reason = bead
+            .reasons
+            .first()
+            .map(|reason| crate::rows::short(reason, console.shown_now()))
+            .unwrap_or_default();
+        let reason = if bead.state == Some(Standing::Closed) { String::new() } else { reason };
+        let word = bead.state.map_or("gone", Standing::as_str);
+        let role = Look::role_of(bead.state);
+        let text = Line::from(vec![
+            Span::raw(if selected { pen.look.glyphs.cursor } else { " " }),
+            pen.span(right(&bead.wave.map(|wave| wave.to_string()).unwrap_or_default(), 3, cut), Role::Dim),
+            pen.span(format!(" {} ", pen.look.glyphs.standing(bead.state)), role),
+            Span::raw(column(&shown(bead.id.as_str()), 14, cut)),
+            Span::raw(" "),
+            Span::raw(column(&shown(&bead.title), 32, cut)),
+            pen.span(format!(" {} ", column(word, 14, cut)), role),
+            pen.span(reason, Role::Text),
+        ]);
+        let row = (line - console.members.offset) as u16;
+        pen.line(area, row, &text);
+        if selected {
+            pen.tint(Rect { y: area.y + row, height: 1, ..area }, pen.style(Role::Selection));
+        }
+    }
+}
+
+/// The summary, the waves, and the headings of the beads.
+fn head(pen: &mut Pen<'_>, area: Rect, console: &Console, view: &ConvoyView) {
+    let cut = pen.look.glyphs.ellipsis;
+    let percent = view.completed * 100 / view.total.max(1);
+    let forecast = console.shown_forecasts().convoy.as_ref().filter(|(id, _)| *id == view.id).map(|(_, f)| f);
+    let mut first = format!(
+        " {}  {}/{} {percent}%  {} running  {} queued  {} blocked  {} failed",
+        view.status, view.completed, view.total, view.running, view.queued, view.blocked, view.failed
+    );
+    if let Some(forecast) = forecast {
+        let zone = console.look.zone;
+        match forecast.finish {
+            Some(band) => {
+                first.push_str(&format!(
+                    "   eta {}..{}",
+                    zone.minute_on(band.p50, console.now),
+                    zone.minute_on(band.p90, console.now)
+                ));
+                if let Some(slip) = forecast.slip_ms.filter(|slip| slip.abs() >= 1_000) {
+                    first.push_str(&format!(
+                        "  slip {}{}",
+                        if slip > 0 { "+" } else { "-" },
+                        span(slip.abs())
+                    ));
+                }
+            }
+            None if !forecast.stuck.is_empty() => first.push_str("   cannot finish as things stand"),
+            None => {}
+        }
+    }
+    pen.line(area, 0, &Line::from(pen.span(first, Role::Text)));
+    let waves = console.state().convoy(&view.id).map_or(0, |convoy| convoy.waves.len());
+    for number in 1..=waves.min(WAVES) {
+        pen.line(area, number as u16, &wave_line(pen, console, view, number as u32));
+    }
+    let row = waves.min(WAVES) as u16 + 1;
+    if let Some(forecast) = forecast.filter(|forecast| !forecast.critical_path.is_empty()) {
+        let names: Vec<String> = forecast.critical_path.iter().take(10).map(ToString::to_string).collect();
+        let path = names.join(&format!(" {} ", pen.look.glyphs.arrow));
+        let text = format!(" critical {}: {path}", span(forecast.critical_left.0 as i64));
+        pen.line(
+            area,
+            row,
+            &Line::from(pen.span(fit(&text, usize::from(area.width), cut), Role::PlanCritical)),
+        );
+    }
+    let text = format!(
+        "{} {}{} {}{}  {}",
+        right("W", 4, cut),
+        "   ",
+        column("BEAD", 14, cut),
+        column("TITLE", 33, cut),
+        column("STATE", 14, cut),
+        "WHY"
+    );
+    pen.line(area, area.height.saturating_sub(1), &Line::from(pen.span(text, Role::Dim)));
+}
+
+/// One wave: how far it is, and what holds it.
+fn wave_line<'t>(pen: &Pen<'_>, console: &Console, view: &ConvoyView, number: u32) -> Line<'t> {
+    let beads: Vec<&TrackedView> = view.tracked.iter().filter(|bead| bead.wave == Some(number)).collect();
+    let closed = beads.iter().filter(|bead| bead.state == Some(Standing::Closed)).count();
+    let running = beads.iter().filter(|bead| bead.state == Some(Standing::Running)).count();
+    let (full, empty) = pen.gauge(closed as u64, beads.len() as u64, 12);
+    let forecasts = console.shown_forecasts();
+    let last = beads
+        .iter()
+        .filter(|bead| bead.state != Some(Standing::Closed))
+        .max_by_key(|bead| forecasts.planned(&bead.id).map(|planned| planned.end));
+    let holds = match last {
+        None => String::new(),
+        Some(bead) => {
+            let end = forecasts
+                .planned(&bead.id)
+                .map(|planned| console.look.zone.minute_on(planned.end, console.now));
+            format!(
+                "  held by {} {} {}",
+                bead.id,
+                shown(&bead.title),
+                end.map(|end| format!("until {end}")).unwrap_or_default()
+            )
+        }
+    };
+    Line::from(vec![
+        pen.span(format!(" wave {number:<3}"), Role::Dim),
+        pen.span(full, Role::Past),
+        pen.span(empty, Role::Dim),
+        Span::raw(format!(" {closed:>3}/{:<3}", beads.len())),
+        pen.span(if running > 0 { format!(" {running} running") } else { String::new() }, Role::Running),
+        pen.span(holds, Role::Dim),
+    ])
+}

@@ -1,0 +1,248 @@
+//! Why a bead does not run, to the bottom of it: every guard with its answer, the chain of what it waits for, and the
+//! cheapest ways out, each as a command.
+
+use std::collections::BTreeSet;
+
+use yard_engine::capacity::Limit;
+use yard_engine::readiness::{Reason, ReasonCode};
+use yard_engine::{BeadId, Standing, State, Timestamp};
+
+use crate::forecasts::Forecasts;
+use crate::text::{shown, span_exact};
+
+/// So deep is the chain of blockers followed.
+const DEEPEST: usize = 6;
+/// So many blockers of one bead are shown.
+const WIDEST: usize = 5;
+
+/// One guard and what it says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Check {
+    /// Which guard.
+    pub guard: &'static str,
+    /// It lets the bead pass.
+    pub ok: bool,
+    /// In words.
+    pub words: String,
+}
+
+/// A bead in the chain of blockers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// How deep.
+    pub depth: usize,
+    /// Which.
+    pub id: BeadId,
+    /// How it stands.
+    pub standing: Option<Standing>,
+    /// What it waits for, or how long it will take.
+    pub words: String,
+}
+
+/// A way out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// In words.
+    pub words: String,
+    /// The command, without `ym`.
+    pub line: Vec<String>,
+}
+
+/// Every guard of a bead, in the order in which they are asked.
+pub(crate) fn checks(state: &State, id: &BeadId, now: Timestamp) -> Vec<Check> {
+    let reasons = state.reasons(id);
+    let mut checks = Vec::new();
+    let mut check = |guard: &'static str, codes: &[ReasonCode], fine: String| {
+        let mine: Vec<&Reason> = reasons.iter().filter(|reason| codes.contains(&reason.code)).collect();
+        let words = match mine.as_slice() {
+            [] => fine,
+            some => some.iter().map(|reason| words_of(reason, now)).collect::<Vec<_>>().join("; "),
+        };
+        checks.push(Check { guard, ok: mine.is_empty(), words });
+    };
+    use ReasonCode as C;
+    let entry = state.bead(id);
+    let needs = entry.map_or(0, |e| e.bead.dependencies.iter().filter(|edge| edge.kind.blocks()).count());
+    let closed = match needs {
+        0 => "waits for nothing".to_owned(),
+        1 => "what it waited for is closed".to_owned(),
+        more => format!("all {more} it waited for are closed"),
+    };
+    check(
+        "work",
+        &[C::NotDispatchable, C::NoRig, C::Closed, C::Running],
+        "a worker can be sent to it".to_owned(),
+    );
+    check("blockers", &[C::BlockedBy, C::MissingDependency, C::Cycle], closed);
+    check("gate", &[C::Gated, C::Deferred], "no gate".to_owned());
+    check("claim", &[C::ClaimedElsewhere, C::AwaitingClose], "nobody else has it".to_owned());
+    let convoy =
+        state.convoys_tracking(id).next().map(|convoy| format!("{} is {}", convoy.id, convoy.status()));
+    check("convoy", &[C::Staged], convoy.unwrap_or_else(|| "in none".to_owned()));
+    check("held", &[C::Held], "nobody holds it back".to_owned());
+    check("time", &[C::NotBefore], "its time has come".to_owned());
+    check("paused", &[C::Paused], "dispatch is not paused".to_owned());
+    let rig = state.rig_of(id);
+    let room = |limit: &Limit| {
+        let room = state.room(limit);
+        room.max.map_or_else(
+            || format!("{} at work, no cap", room.active),
+            |max| format!("{} of {max}", room.active),
+        )
+    };
+    let of_rig = rig.map(|rig| room(&Limit::Rig(rig.name.clone()))).unwrap_or_default();
+    check("rig", &[C::RigParked, C::RigDocked], format!("goes on; {of_rig}"));
+    check("capacity", &[C::Capacity], format!("there is room: town {}", room(&Limit::Town)));
+    check("host", &[C::HostLoad], "not too busy".to_owned());
+    check("breaker", &[C::CircuitBroken, C::RetriesExhausted], "closed".to_owned());
+    check("account", &[C::AccountCooldown], "none rests".to_owned());
+    check("cost", &[C::CostLimit], "within the budgets".to_owned());
+    checks
+}
+
+fn words_of(reason: &Reason, now: Timestamp) -> String {
+    let left = reason.until.map(|until| span_exact(until.as_millis() - now.as_millis()));
+    let left = left.map(|left| format!(" (in {left})")).unwrap_or_default();
+    format!("{}{left}", shown(&reason.message))
+}
+
+/// The chain of what a bead waits for, depth first.
+pub(crate) fn chain(state: &State, forecasts: &Forecasts, id: &BeadId, now: Timestamp) -> Vec<Link> {
+    let mut links = Vec::new();
+    let mut seen = BTreeSet::from([id.clone()]);
+    let mut pending: Vec<(usize, BeadId)> = blockers(state, id).into_iter().rev().map(|on| (1, on)).collect();
+    while let Some((depth, on)) = pending.pop() {
+        let standing = state.standing(&on);
+        let again = !seen.insert(on.clone());
+        let words = if again { "see above".to_owned() } else { how(state, forecasts, &on, standing, now) };
+        links.push(Link { depth, id: on.clone(), standing, words });
+        if !again && depth < DEEPEST {
+            let further = blockers(state, &on);
+            let more = further.len().saturating_sub(WIDEST);
+            pending.extend(further.into_iter().take(WIDEST).rev().map(|next| (depth + 1, next)));
+            if more > 0
+                && let Some(link) = links.last_mut()
+            {
+                link.words.push_str(&format!(", and {more} more"));
+            }
+        }
+    }
+    links
+}
+
+/// The open beads that a bead waits for.
+fn blockers(state: &State, id: &BeadId) -> Vec<BeadId> {
+    let reasons = state.reasons(id);
+    let blocking = reasons.into_iter().filter(|reason| {
+        matches!(reason.code, ReasonCode::BlockedBy | ReasonCode::Gated | ReasonCode::MissingDependency)
+    });
+    blocking.flat_map(|reason| reason.ids).collect()
+}
+
+fn how(
+    state: &State,
+    forecasts: &Forecasts,
+    id: &BeadId,
+    standing: Option<Standing>,
+    now: Timestamp,
+) -> String {
+    match standing {
+        None => "nobody has such a bead".to_owned(),
+        Some(Standing::Running) => match forecasts.planned(id) {
+            Some(planned) => {
+                format!("done in about {}", span_exact(planned.end.as_millis() - now.as_millis()))
+            }
+            None => "at work".to_owned(),
+        },
+        Some(_) => {
+            let reasons = state.reasons(id);
+            reasons.first().map_or_else(|| "starts in a moment".to_owned(), |reason| words_of(reason, now))
+        }
+    }
+}
+
+/// The cheapest ways to have a bead run: what a person could do about it or about what it waits for.
+pub(crate) fn ways_out(state: &State, forecasts: &Forecasts, id: &BeadId, now: Timestamp) -> Vec<Way> {
+    let mut ways: Vec<Way> = Vec::new();
+    let links = chain(state, forecasts, id, now);
+    let beads = std::iter::once(id.clone()).chain(links.iter().map(|link| link.id.clone()));
+    for bead in beads {
+        for reason in state.reasons(&bead) {
+            let way = way_out(state, &bead, &reason);
+            if let Some(way) = way.filter(|way| ways.iter().all(|known| known.line != way.line)) {
+                ways.push(way);
+            }
+        }
+    }
+    ways.truncate(6);
+    ways
+}
+
+fn way_out(state: &State, bead: &BeadId, reason: &Reason) -> Option<Way> {
+    use ReasonCode as C;
+    let way = |words: String, line: &[&str]| {
+        Some(Way { words, line: line.iter().map(|word| (*word).to_owned()).collect() })
+    };
+    let id = bead.as_str();
+    let rig = state.rig_of(bead).map(|rig| rig.name.as_str()).unwrap_or_default();
+    match reason.code {
+        C::Held => way(format!("let {id} go"), &["unhold", id]),
+        C::Paused => way("let dispatch go on".to_owned(), &["scheduler", "resume"]),
+        C::RigParked => way(format!("let rig {rig} go on"), &["rig", "unpark", rig]),
+        C::RigDocked => way(format!("let rig {rig} go on"), &["rig", "undock", rig]),
+        C::CircuitBroken | C::RetriesExhausted => {
+            way(format!("retry {id}, once its cause is mended"), &["scheduler", "retry", id])
+        }
+        C::Staged => {
+            let convoy = state.convoys_tracking(bead).find(|convoy| convoy.staged.is_some())?;
+            way(format!("launch {}", convoy.id), &["convoy", "launch", convoy.id.as_str()])
+        }
+        C::Capacity => {
+            let limit = reason.limit.as_deref().unwrap_or("town");
+            let (key, current) = match limit.split_once(' ') {
+                Some(("rig", name)) => (
+                    format!("rig.{name}.max_polecats"),
+                    room(state, |l| matches!(l, Limit::Rig(r) if r.as_str() == name)),
+                ),
+                Some(("account", name)) => (
+                    format!("account.{name}.max_polecats"),
+                    room(state, |l| matches!(l, Limit::Account(a) if a.as_str() == name)),
+                ),
+                _ => ("scheduler.max_polecats".to_owned(), room(state, |l| *l == Limit::Town)),
+            };
+            let more = current.unwrap_or(0) + 1;
+            way(
+                format!("one more slot: {limit} {} to {more}", more - 1),
+                &["config", "set", &key, &more.to_string()],
+            )
+        }
+        C::MissingDependency => {
+            let on = reason.ids.first()?;
+            way(format!("drop the dependency on {on}"), &["bead", "dep", "remove", id, on.as_str()])
+        }
+        C::Gated => {
+            let gate = reason.ids.first()?;
+            way(format!("close the gate {gate}"), &["bead", "close", gate.as_str()])
+        }
+        C::Cycle => {
+            let on = reason.ids.iter().find(|on| *on != bead)?;
+            way(format!("break the cycle at {on}"), &["bead", "dep", "remove", id, on.as_str()])
+        }
+        C::NotBefore
+        | C::AccountCooldown
+        | C::BlockedBy
+        | C::HostLoad
+        | C::CostLimit
+        | C::Deferred
+        | C::AwaitingClose
+        | C::ClaimedElsewhere
+        | C::Running
+        | C::NotDispatchable
+        | C::NoRig
+        | C::Closed => None,
+    }
+}
+
+fn room(state: &State, which: impl Fn(&Limit) -> bool) -> Option<u64> {
+    state.limits().into_iter().find(|(limit, _)| which(limit)).and_then(|(_, room)| room.max)
+}
