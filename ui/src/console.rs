@@ -281,7 +281,8 @@ impl Console {
             Mode::WhatIf(what_if) => what_if.state(),
         };
         let slack: &dyn Slack = match &self.mode {
-            Mode::Live | Mode::Replay(_) => &*self.forecasts,
+            Mode::Live => &*self.forecasts,
+            Mode::Replay(replay) => replay.forecasts(),
             Mode::WhatIf(what_if) => what_if.scenario(),
         };
         let facts = Facts { state, waves: &self.town.waves, slack };
@@ -403,8 +404,15 @@ impl Console {
         }
     }
 
-    /// The convoy that the cursor is on, that is open, or that the bead belongs to.
+    /// The convoy that was just planned, that the cursor is on, that is open, or that the bead belongs to.
     pub fn convoy_at_hand(&self) -> Option<ConvoyId> {
+        let planned = self.layers.iter().rev().find_map(|layer| match layer {
+            Layer::Plan(_, plan) => plan.convoy_id.clone(),
+            _ => None,
+        });
+        if planned.is_some() {
+            return planned;
+        }
         if let Some(Subject::Convoy(id)) = self.subject() {
             return Some(id);
         }
@@ -448,7 +456,8 @@ impl Console {
     /// The forecast that the views show.
     pub fn shown_forecasts(&self) -> &Forecasts {
         match &self.mode {
-            Mode::Live | Mode::Replay(_) => &self.forecasts,
+            Mode::Live => &self.forecasts,
+            Mode::Replay(replay) => replay.forecasts(),
             Mode::WhatIf(what_if) => what_if.scenario(),
         }
     }

@@ -7,10 +7,15 @@ use yard_engine::convoy::ConvoyEvent;
 use yard_engine::dispatch::{DispatchEvent, Outcome};
 use yard_engine::{BeadId, ConvoyId, Event, Recorded, Seq, State, Timestamp};
 
+use crate::forecasts::{Forecasts, Wanted, forecast};
+
 /// States kept on the way, so that going back need not begin at the beginning.
 const KEYFRAMES: usize = 24;
 /// At least so many events lie between two of them.
 const APART: usize = 500;
+
+/// In larger towns nothing is forecast for the past.
+const MOST_FORECAST: usize = 2_000;
 
 /// A replay.
 #[derive(Debug)]
@@ -24,6 +29,8 @@ pub struct Replay {
     waves: Vec<usize>,
     /// Events that a person would call a fault.
     faults: Vec<usize>,
+    /// What was forecast then, as it would have been made from the same past.
+    forecasts: Forecasts,
     /// It runs by itself.
     pub playing: bool,
     /// What is different now is shown.
@@ -61,7 +68,11 @@ impl Replay {
             }
         }
         let at = events.len();
-        Self { events, keyframes, state, at, waves, faults, playing: false, diff: true }
+        let forecasts = Forecasts::default();
+        let mut replay =
+            Self { events, keyframes, state, at, waves, faults, forecasts, playing: false, diff: true };
+        replay.look_ahead();
+        replay
     }
 
     /// The town at that moment.
@@ -98,6 +109,21 @@ impl Replay {
         }
         self.state.take_changed_beads();
         self.at = at;
+        self.look_ahead();
+    }
+
+    /// Forecasts from that moment, unless it would make stepping slow.
+    fn look_ahead(&mut self) {
+        self.forecasts = if self.state.bead_count() > MOST_FORECAST || self.playing {
+            Forecasts::default()
+        } else {
+            forecast(&self.state, &Wanted { now: self.state.clock(), ..Wanted::default() })
+        };
+    }
+
+    /// What was forecast then.
+    pub fn forecasts(&self) -> &Forecasts {
+        &self.forecasts
     }
 
     /// Goes so many events on or back.

@@ -8,8 +8,8 @@ use crate::text::Zone;
 use crate::theme::Role;
 
 /// Widths of a column, in milliseconds: such that labels fall on round times.
-const COLUMNS: [i64; 19] = [
-    500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 90_000, 120_000, 300_000, 600_000, 900_000,
+const COLUMNS: [i64; 18] = [
+    1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 90_000, 120_000, 300_000, 600_000, 900_000,
     1_800_000, 3_600_000, 7_200_000, 10_800_000, 21_600_000, 43_200_000,
 ];
 /// The share of the axis that lies in the past, in percent.
@@ -40,15 +40,26 @@ pub(crate) fn axis(console: &Console, columns: usize) -> Axis {
     let state = console.state();
     let now = console.shown_now().as_millis();
     let wide = columns.max(10) as i64;
-    let oldest = state.live_dispatches().map(|dispatch| dispatch.started_at.as_millis()).min();
-    let behind = now - oldest.unwrap_or(now);
     let finish = console.shown_forecasts().town.as_ref().and_then(|forecast| forecast.finish);
     let ahead = finish.map_or(0, |band| band.p90.as_millis() - now);
+    let oldest = match state.live_dispatches().map(|dispatch| dispatch.started_at.as_millis()).min() {
+        // Nothing runs: what ran last is worth seeing.
+        None if ahead <= 0 => oldest_seen(console),
+        oldest => oldest,
+    };
+    let behind = now - oldest.unwrap_or(now);
     let needed = (behind * 100 / (wide * PAST)).max(ahead * 100 / (wide * (98 - PAST)));
     let fitting = COLUMNS.into_iter().find(|column| *column >= needed);
     let column = console.column.or(fitting).unwrap_or(COLUMNS[COLUMNS.len() - 1]);
     let from = now - wide * PAST / 100 * column + console.shift * column;
     Axis { from: from.div_euclid(column) * column, column, columns, now }
+}
+
+/// When the first attempt of the rows in sight began.
+fn oldest_seen(console: &Console) -> Option<i64> {
+    let state = console.state();
+    let firsts = console.table.visible(60).filter_map(|id| state.dispatches_of(id).next());
+    firsts.map(|dispatch| dispatch.started_at.as_millis()).min()
 }
 
 /// The next finer or coarser width of a column.
@@ -93,10 +104,7 @@ impl Axis {
 
     /// How wide a column is, in words.
     pub(crate) fn scale(&self) -> String {
-        format!(
-            "1 col = {}",
-            if self.column < 1_000 { "0.5s".to_owned() } else { crate::text::span_exact(self.column) }
-        )
+        format!("1 col = {}", crate::text::span_exact(self.column))
     }
 }
 
@@ -242,7 +250,7 @@ mod tests {
     fn columns_grow_and_shrink_step_by_step() {
         assert_eq!(next_column(5_000, true), 2_000);
         assert_eq!(next_column(5_000, false), 10_000);
-        assert_eq!(next_column(500, true), 500);
+        assert_eq!(next_column(1_000, true), 1_000);
         assert_eq!(next_column(43_200_000, false), 43_200_000);
     }
 

@@ -54,12 +54,13 @@ fn scrub(pen: &mut Pen<'_>, area: Rect, console: &Console, replay: &Replay) {
         .unwrap_or_else(|| "the beginning".to_owned());
     pen.line(inner, 1, &Line::from(vec![pen.span("event ", Role::Dim), Span::raw(event)]));
     if replay.diff {
-        pen.line(inner, 2, &then_and_now(pen, replay.state(), &console.town.state));
+        pen.line(inner, 2, &then_and_now(pen, console, replay));
     }
 }
 
 /// What is different now, in numbers.
-fn then_and_now<'t>(pen: &Pen<'_>, then: &State, now: &State) -> Line<'t> {
+fn then_and_now<'t>(pen: &Pen<'_>, console: &Console, replay: &Replay) -> Line<'t> {
+    let (then, now) = (replay.state(), &console.town.state);
     let counts = |state: &State| {
         let closed = state.beads().filter(|entry| entry.bead.is_closed()).count();
         (state.live_count(), state.open_context_count(), closed, state.settled().count())
@@ -80,10 +81,18 @@ fn then_and_now<'t>(pen: &Pen<'_>, then: &State, now: &State) -> Line<'t> {
     if cap(then) != cap(now) {
         text.push_str(&format!("   cap {} {arrow} {}", cap(then), cap(now)));
     }
+    let eta = |forecasts: &crate::forecasts::Forecasts| {
+        let band = forecasts.town.as_ref().and_then(|forecast| forecast.finish);
+        band.map_or_else(|| "-".to_owned(), |band| console.look.zone.minute(band.p50))
+    };
+    let (was, is) = (eta(replay.forecasts()), eta(&console.forecasts));
+    if was != is {
+        text.push_str(&format!("   eta {was} {arrow} {is}"));
+    }
     Line::from(vec![
         pen.span("then and now  ", Role::Dim),
         Span::raw(text),
-        pen.span(format!("   {changed} beads stand differently now"), Role::Accent),
+        pen.span(format!("   {changed} stand differently now"), Role::Accent),
     ])
 }
 

@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
+use yard_engine::DispatchId;
 
 use crate::console::{Console, Pane};
 use crate::layers::LogPane;
@@ -48,14 +49,15 @@ pub(crate) fn draw(pen: &mut Pen<'_>, area: Rect, console: &Console) {
         pen.put(inner.x + 1, inner.y, inner.width.saturating_sub(1), words, pen.style(Role::Dim));
         return;
     }
-    let drawn = visible(pen, log, inner);
+    let drawn = visible(pen, console, inner);
     for (row, line) in drawn.iter().enumerate() {
         pen.line(inner, row as u16, line);
     }
 }
 
 /// The lines that are seen.
-fn visible<'t>(pen: &Pen<'_>, log: &'t LogPane, inner: Rect) -> Vec<Line<'t>> {
+fn visible<'t>(pen: &Pen<'_>, console: &'t Console, inner: Rect) -> Vec<Line<'t>> {
+    let log = &console.log;
     let height = usize::from(inner.height);
     let width = usize::from(inner.width);
     if height == 0 || width == 0 {
@@ -65,7 +67,7 @@ fn visible<'t>(pen: &Pen<'_>, log: &'t LogPane, inner: Rect) -> Vec<Line<'t>> {
     let top = if log.follow { last } else { log.top.min(last) };
     let mut drawn = Vec::new();
     for line in log.lines.iter().skip(top).take(height) {
-        let whole = one(pen, log, line, width);
+        let whole = one(pen, console, line, width);
         if log.wrap { drawn.extend(wrapped(whole, width)) } else { drawn.push(whole) }
     }
     if log.follow && drawn.len() > height {
@@ -75,11 +77,13 @@ fn visible<'t>(pen: &Pen<'_>, log: &'t LogPane, inner: Rect) -> Vec<Line<'t>> {
     drawn
 }
 
-fn one<'t>(pen: &Pen<'_>, log: &LogPane, line: &'t LogLine, width: usize) -> Line<'t> {
+fn one<'t>(pen: &Pen<'_>, console: &Console, line: &'t LogLine, width: usize) -> Line<'t> {
+    let log = &console.log;
     match line {
         LogLine::Attempt(name) => {
+            let name = attempt(console, name);
             let rule = pen.look.glyphs.rule;
-            let head = format!("{} {} ", rule.repeat(2), shown(name));
+            let head = format!("{} {} ", rule.repeat(2), name);
             let rest = rule.repeat(width.saturating_sub(head.width()));
             Line::from(pen.span(format!("{head}{rest}"), Role::Dim))
         }
@@ -93,6 +97,16 @@ fn one<'t>(pen: &Pen<'_>, log: &LogPane, line: &'t LogLine, width: usize) -> Lin
             line
         }
     }
+}
+
+/// An attempt with its beginning and its end.
+fn attempt(console: &Console, name: &str) -> String {
+    let dispatch = DispatchId::parse(name).ok().and_then(|id| console.state().dispatch(&id));
+    let told = dispatch.map(|dispatch| {
+        let began = console.look.zone.clock(dispatch.running_at.unwrap_or(dispatch.started_at));
+        format!("  {began}  {}", yard_client::views::dispatch(dispatch).phase)
+    });
+    shown(&format!("{name}{}", told.unwrap_or_default()))
 }
 
 /// A line with its colours, and nothing else that a terminal would obey.
@@ -131,7 +145,8 @@ fn keep_colours(text: &str) -> String {
 /// How long the escape sequence at the start is; one that never ends takes the rest, as in a terminal.
 fn sequence_length(text: &str) -> usize {
     let mut letters = text.char_indices().skip(1);
-    let end_of = |found: Option<(usize, char)>| found.map_or(text.len(), |(at, letter)| at + letter.len_utf8());
+    let end_of =
+        |found: Option<(usize, char)>| found.map_or(text.len(), |(at, letter)| at + letter.len_utf8());
     match letters.next() {
         Some((_, '[')) => end_of(letters.find(|(_, letter)| !(' '..='?').contains(letter))),
         Some((_, ']' | 'P' | 'X' | '^' | '_')) => {

@@ -40,7 +40,7 @@ fn capacity(pen: &mut Pen<'_>, area: Rect, console: &Console, scheduler: &Schedu
         pen.span(empty, Role::Dim),
         Span::raw(format!("  {of}")),
     ]);
-    let starts = console.town.starts_until(console.now, wide.max(1));
+    let starts = console.town.starts_until(console.shown_now(), wide.max(1));
     let lately: u32 = starts.iter().rev().take(6).sum();
     let started = Line::from(vec![
         Span::raw(" started "),
@@ -74,7 +74,7 @@ fn guards(pen: &mut Pen<'_>, area: Rect, console: &Console, scheduler: &Schedule
         0 => pen.span("breaker closed", Role::Good),
         open => pen.span(format!("breaker {open} open"), Role::Bad),
     };
-    let first = Line::from(vec![Span::raw(" dispatch  "), dispatch, Span::raw("   "), breaker]);
+    let first = Line::from(vec![Span::raw(" dispatch  "), dispatch]);
     let tight = scheduler.capacity.limits.iter().filter(|limit| limit.name != "town" && limit.max.is_some());
     let mut limits: Vec<Span<'_>> = vec![Span::raw(" limits    ")];
     for limit in tight.take(3) {
@@ -94,9 +94,9 @@ fn guards(pen: &mut Pen<'_>, area: Rect, console: &Console, scheduler: &Schedule
     let budget = match (&spent.daily, &spent.monthly) {
         (Some(daily), _) => format!(" of {daily} today"),
         (None, Some(monthly)) => format!(" today, {} of {monthly} this month", spent.this_month),
-        (None, None) => " today, no limit".to_owned(),
+        (None, None) => " today".to_owned(),
     };
-    let cost = Line::from(format!(" cost      {}{budget}", spent.today));
+    let cost = Line::from(vec![Span::raw(format!(" cost      {}{budget}  ", spent.today)), breaker]);
     lines(pen, area, "guards", &[first, Line::from(limits), cost]);
 }
 
@@ -124,9 +124,10 @@ fn finish(pen: &mut Pen<'_>, area: Rect, console: &Console) {
         .filter_map(|id| console.town.waves.of(id))
         .min();
     let percent = done * 100 / convoy.tracked.len().max(1);
-    let room = usize::from(area.width).saturating_sub(32);
-    let name = fit(&shown(&convoy.title), room.max(8), pen.look.glyphs.ellipsis);
-    let wave = wave.map_or_else(String::new, |wave| format!("  wave {wave}/{}", convoy.waves.len()));
+    let room = usize::from(area.width).saturating_sub(24);
+    let name = shown(&convoy.title);
+    let name = fit(name.trim_start_matches("Convoy: "), room.max(8), pen.look.glyphs.ellipsis);
+    let wave = wave.map_or_else(String::new, |wave| format!("  w{wave}/{}", convoy.waves.len()));
     let first = Line::from(vec![
         Span::raw(" "),
         pen.span(name, Role::Accent),

@@ -271,7 +271,11 @@ pub(super) fn pick(console: &mut Console, pick: Pick) -> Vec<Effect> {
     match pick {
         Pick::Act(act) => perform(console, act),
         Pick::Command(line) => push(console, Layer::Line(Line::new(LineKind::Prompt, line))),
-        Pick::Run(lines) => done_with_marks(console, lines),
+        Pick::Run(lines) => {
+            // What was asked about is being done: the plan or the reasons shown are no longer how things stand.
+            console.layers.clear();
+            done_with_marks(console, lines)
+        }
         Pick::Ask(menu) => push(console, Layer::Menu(*menu)),
         Pick::Type(kind) => push(console, Layer::Line(Line::new(kind, ""))),
         Pick::Sort(order) => {

@@ -7,8 +7,8 @@ use yard_engine::{ConvoyId, Standing};
 
 use crate::console::{Console, Pane};
 use crate::layout::{Plan, inside, list_area};
-use crate::look::Look;
 use crate::paint::Pen;
+use crate::rows::row;
 use crate::text::{column, fit, right, shown, span};
 use crate::theme::Role;
 
@@ -107,23 +107,17 @@ fn inside_of(pen: &mut Pen<'_>, plan: &Plan, console: &Console, id: &ConvoyId) {
         view.tracked.iter().enumerate().skip(console.members.offset).take(usize::from(area.height))
     {
         let selected = line == console.members.at;
-        let reason = bead
-            .reasons
-            .first()
-            .map(|reason| crate::rows::short(reason, console.shown_now()))
-            .unwrap_or_default();
-        let reason = if bead.state == Some(Standing::Closed) { String::new() } else { reason };
-        let word = bead.state.map_or("gone", Standing::as_str);
-        let role = Look::role_of(bead.state);
+        let told = row(console, &bead.id);
         let text = Line::from(vec![
             Span::raw(if selected { pen.look.glyphs.cursor } else { " " }),
-            pen.span(right(&bead.wave.map(|wave| wave.to_string()).unwrap_or_default(), 3, cut), Role::Dim),
-            pen.span(format!(" {} ", pen.look.glyphs.standing(bead.state)), role),
+            pen.span(right(&told.wave, 3, cut), Role::Dim),
+            pen.span(format!(" {} ", told.glyph), told.role),
             Span::raw(column(&shown(bead.id.as_str()), 14, cut)),
             Span::raw(" "),
             Span::raw(column(&shown(&bead.title), 32, cut)),
-            pen.span(format!(" {} ", column(word, 14, cut)), role),
-            pen.span(reason, Role::Text),
+            pen.span(format!(" {} ", column(told.state, 9, cut)), told.role),
+            pen.span(format!("{} {} ", right(&told.age, 4, cut), right(&told.slack, 4, cut)), Role::Dim),
+            pen.span(told.why, told.role),
         ]);
         let row = (line - console.members.offset) as u16;
         pen.line(area, row, &text);
@@ -180,13 +174,12 @@ fn head(pen: &mut Pen<'_>, area: Rect, console: &Console, view: &ConvoyView) {
         );
     }
     let text = format!(
-        "{} {}{} {}{}  {}",
-        right("W", 4, cut),
-        "   ",
+        "   W   {} {} {} {} {} WHY",
         column("BEAD", 14, cut),
-        column("TITLE", 33, cut),
-        column("STATE", 14, cut),
-        "WHY"
+        column("TITLE", 32, cut),
+        column("STATE", 9, cut),
+        right("AGE", 4, cut),
+        right("SLK", 4, cut),
     );
     pen.line(area, area.height.saturating_sub(1), &Line::from(pen.span(text, Role::Dim)));
 }
