@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use yard_engine::{BeadId, ConvoyId, Seq, State, Timestamp};
+use yard_engine::{BeadId, ConvoyId, Recorded, Seq, State, Timestamp};
 
+use crate::eventlist::EventList;
 use crate::forecasts::Forecasts;
 use crate::layers::{Layer, LogPane};
 use crate::look::Look;
@@ -17,6 +18,11 @@ use crate::whatif::WhatIf;
 
 /// How long something said stays on the message line, in milliseconds.
 const SAID_FOR: i64 = 8_000;
+
+/// In a town with more beads, problems are looked for once in a while.
+const LARGE_TOWN: usize = 5_000;
+/// In milliseconds.
+const PROBLEMS_EVERY: i64 = 2_000;
 
 /// The views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,8 +187,12 @@ pub struct Console {
     pub problems_at: Cursor,
     /// Of events, counted from the newest.
     pub events: Cursor,
+    /// Which events pass the filter.
+    event_list: EventList,
     /// What needs a person.
     pub problems: Vec<Problem>,
+    /// When that was found.
+    problems_of: Timestamp,
     /// Marked beads.
     pub marks: BTreeSet<BeadId>,
     /// Where a range of marks begins.
@@ -236,7 +246,9 @@ impl Console {
             agents: Cursor::default(),
             problems_at: Cursor::default(),
             events: Cursor::default(),
+            event_list: EventList::default(),
             problems: Vec::new(),
+            problems_of: Timestamp::default(),
             marks: BTreeSet::new(),
             range_from: None,
             layers: Vec::new(),
@@ -287,11 +299,25 @@ impl Console {
         };
         let facts = Facts { state, waves: &self.town.waves, slack };
         if anew {
+            self.event_list.forget();
+        }
+        match &self.mode {
+            Mode::Replay(replay) => self.event_list.refresh(self.table.filter(), replay.events().iter()),
+            Mode::Live | Mode::WhatIf(_) => {
+                self.event_list.refresh(self.table.filter(), self.town.recent.iter())
+            }
+        }
+        if anew {
             self.table.rebuild(facts);
         } else {
             self.table.refresh(facts, changed);
         }
-        self.problems = problems(state, &self.town, self.now);
+        // Finding what is stranded means walking the convoys: once in a while is often enough for a large town.
+        let often = if state.bead_count() > LARGE_TOWN { PROBLEMS_EVERY } else { 0 };
+        if anew || self.now.as_millis() - self.problems_of.as_millis() >= often {
+            self.problems = problems(state, &self.town, self.now);
+            self.problems_of = self.now;
+        }
         self.drawn = self.town.version();
     }
 
@@ -322,7 +348,7 @@ impl Console {
             View::Problems => {
                 self.shown_problems().get(self.problems_at.at).and_then(|problem| problem.subject.clone())
             }
-            View::Events => self.shown_events().nth(self.events.at).map(|event| Subject::Event(event.seq)),
+            View::Events => self.event_at(self.events.at).map(|event| Subject::Event(event.seq)),
         }
     }
 
@@ -375,31 +401,57 @@ impl Console {
         convoys.iter().map(|convoy| convoy.id.clone()).collect()
     }
 
-    /// The events that the filter lets through, newest first.
-    pub fn shown_events(&self) -> impl Iterator<Item = &Arc<yard_engine::Recorded>> {
-        let filter = self.table.filter();
-        let until = match &self.mode {
+    /// The last event that is shown.
+    fn shown_until(&self) -> Seq {
+        match &self.mode {
             Mode::Replay(replay) => replay.state().seq(),
             Mode::Live | Mode::WhatIf(_) => Seq(u64::MAX),
+        }
+    }
+
+    /// How many events the filter lets through.
+    pub fn event_count(&self) -> usize {
+        if !self.table.filter().is_empty() {
+            return self.event_list.until(self.shown_until()).len();
+        }
+        match &self.mode {
+            Mode::Replay(replay) => replay.at(),
+            Mode::Live | Mode::WhatIf(_) => self.town.recent.len(),
+        }
+    }
+
+    /// One of them, counted from the newest.
+    pub fn event_at(&self, row: usize) -> Option<&Arc<Recorded>> {
+        let at = self.event_count().checked_sub(row + 1)?;
+        if !self.table.filter().is_empty() {
+            return self.event(*self.event_list.until(self.shown_until()).get(at)?);
+        }
+        match &self.mode {
+            Mode::Replay(replay) => replay.events().get(at),
+            Mode::Live | Mode::WhatIf(_) => self.town.recent.get(at),
+        }
+    }
+
+    /// An event by its position in the log.
+    pub fn event(&self, seq: Seq) -> Option<&Arc<Recorded>> {
+        let found = match &self.mode {
+            Mode::Replay(replay) => {
+                let at = replay.events().binary_search_by_key(&seq, |event| event.seq).ok()?;
+                replay.events().get(at)
+            }
+            Mode::Live | Mode::WhatIf(_) => {
+                let at = self.town.recent.binary_search_by_key(&seq, |event| event.seq).ok()?;
+                self.town.recent.get(at)
+            }
         };
-        let all: Box<dyn Iterator<Item = &Arc<yard_engine::Recorded>>> = match &self.mode {
-            Mode::Replay(replay) => Box::new(replay.events().iter().rev()),
-            Mode::Live | Mode::WhatIf(_) => Box::new(self.town.recent.iter().rev()),
-        };
-        all.filter(move |event| {
-            event.seq <= until
-                && (filter.is_empty() || filter.lets_text_through(&crate::views::events::line_of(event)))
-        })
+        found
     }
 
     /// The bead that the cursor is on, or that an event, alert or problem is about.
     pub fn bead(&self) -> Option<BeadId> {
         match self.subject()? {
             Subject::Bead(id) => Some(id),
-            Subject::Event(seq) => {
-                let event = self.shown_events().find(|event| event.seq == seq)?;
-                crate::views::events::bead_of(event)
-            }
+            Subject::Event(seq) => crate::views::events::bead_of(self.event(seq)?),
             Subject::Convoy(_) | Subject::Alert(_) => None,
         }
     }

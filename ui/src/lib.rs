@@ -8,6 +8,7 @@
 pub mod actions;
 pub mod console;
 mod errands;
+mod eventlist;
 mod feed;
 pub mod filter;
 pub mod forecasts;

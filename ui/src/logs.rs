@@ -27,7 +27,7 @@ struct Wanted {
 }
 
 /// The way to the thread.
-pub(crate) struct Follower(Sender<Option<Wanted>>);
+pub(crate) struct Follower(Sender<Wanted>);
 
 impl Follower {
     /// Starts the thread; what it reads goes to `tell`.
@@ -39,12 +39,7 @@ impl Follower {
 
     /// Follows this bead from now on.
     pub(crate) fn follow(&self, bead: BeadId, attempts: Vec<String>) {
-        let _ = self.0.send(Some(Wanted { bead, attempts }));
-    }
-
-    /// Follows nothing.
-    pub(crate) fn rest(&self) {
-        let _ = self.0.send(None);
+        let _ = self.0.send(Wanted { bead, attempts });
     }
 }
 
@@ -65,7 +60,7 @@ struct Tail {
     half: Vec<u8>,
 }
 
-fn run(folder: &Path, wanted: &Receiver<Option<Wanted>>, tell: &impl Fn(LogNews)) {
+fn run(folder: &Path, wanted: &Receiver<Wanted>, tell: &impl Fn(LogNews)) {
     let mut reading: Option<Reading> = None;
     loop {
         let next = match &reading {
@@ -75,11 +70,10 @@ fn run(folder: &Path, wanted: &Receiver<Option<Wanted>>, tell: &impl Fn(LogNews)
         match next {
             Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => {}
-            Ok(None) => reading = None,
-            Ok(Some(wish)) => {
+            Ok(wish) => {
                 // Only the last wish counts: the cursor may have run over many rows.
-                let wish = wanted.try_iter().last().map_or(Some(wish), |last| last);
-                reading = wish.map(|wish| begin(reading.take(), wish, tell));
+                let wish = wanted.try_iter().last().unwrap_or(wish);
+                reading = Some(begin(reading.take(), wish, tell));
             }
         }
         if let Some(reading) = &mut reading {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crossterm::event::{KeyEvent, MouseEvent};
 use yard_client::ServerRole;
 use yard_client::views::{AlertView, StageView};
-use yard_engine::{BeadId, Recorded, Seq, State, Timestamp};
+use yard_engine::{BeadId, Recorded, State, Timestamp};
 
 use crate::forecasts::{Forecasts, Wanted};
 
@@ -144,8 +144,6 @@ pub enum Effect {
         /// Its attempts, in order.
         attempts: Vec<String>,
     },
-    /// No log is wanted any more.
-    DropLog,
     /// Forecasts.
     Forecast(Wanted),
     /// Reads the whole log of events.
@@ -199,6 +197,3 @@ pub enum Entering {
     /// The demonstration.
     Demo,
 }
-
-/// How far a replay should go.
-pub type Position = Seq;

@@ -90,12 +90,29 @@ fn settled(state: &State, _: &Town, _: Timestamp, found: &mut Vec<Problem>) {
             role: if rank >= HEALS { Role::Dim } else { Role::Bad },
             subject,
             name,
-            cause: told.map(|reason| reason.message.clone()).unwrap_or_default(),
+            cause: failure(state, id)
+                .or_else(|| told.map(|reason| reason.message.clone()))
+                .unwrap_or_default(),
             remedy: remedy.to_owned(),
             act: (rank < HEALS).then_some(Act::Retry),
             since: last.and_then(|dispatch| dispatch.ended.as_ref()).map(|ended| ended.at),
         });
     }
+}
+
+/// What the last attempt failed with.
+fn failure(state: &State, id: &BeadId) -> Option<String> {
+    use yard_engine::dispatch::Outcome;
+    let tried = state.dispatches_of(id).count();
+    let ended = state.dispatches_of(id).next_back()?.ended.as_ref()?;
+    let words = match &ended.outcome {
+        Outcome::StartFailed { error } => format!("cannot start: {error}"),
+        Outcome::Failed { message, .. } => message.clone(),
+        Outcome::Lost { why } => format!("its worker was lost: {why}"),
+        Outcome::Stopped { reason } => format!("ended: {}", reason.as_str()),
+        Outcome::Succeeded | Outcome::NeverRan { .. } => return None,
+    };
+    Some(format!("{words} ({})", crate::text::count(tried, "attempt")))
 }
 
 /// Workers that give no sign of life.

@@ -4,7 +4,7 @@ use yard_engine::context::Context;
 use yard_engine::readiness::{Reason, ReasonCode};
 use yard_engine::{BeadId, Standing, State, Timestamp};
 
-use crate::console::Console;
+use crate::console::{Console, Mode};
 use crate::look::Look;
 use crate::text::{shown, span, span_exact};
 use crate::theme::Role;
@@ -50,8 +50,16 @@ pub(crate) fn row(console: &Console, id: &BeadId) -> Row {
         state: word,
         age: age(state, id, standing, context, now),
         slack: planned.map(|planned| span(planned.slack.0 as i64)).unwrap_or_default(),
-        why: why(state, id, standing, context, now),
+        why: since_then(console, id, standing).unwrap_or_else(|| why(state, id, standing, context, now)),
     }
+}
+
+/// In a replay that shows what is different now: how the bead stands now, if that differs.
+fn since_then(console: &Console, id: &BeadId, then: Option<Standing>) -> Option<String> {
+    let Mode::Replay(replay) = &console.mode else { return None };
+    let now = console.town.state.standing(id);
+    let word = now.map_or("gone", Standing::as_str);
+    (replay.diff && now != then).then(|| format!("{} now {word}", console.look.glyphs.arrow))
 }
 
 /// The sign, the word and the role of a bead, finer than its standing where that helps.

@@ -237,11 +237,6 @@ impl Running {
                     helpers.follower.follow(bead, attempts);
                 }
             }
-            Effect::DropLog => {
-                if let Some(helpers) = &self.helpers {
-                    helpers.follower.rest();
-                }
-            }
             Effect::Forecast(wanted) => {
                 if let Some(helpers) = &self.helpers {
                     helpers.oracle.want(wanted);

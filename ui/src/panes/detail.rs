@@ -57,9 +57,7 @@ fn document(console: &Console, subject: &Subject) -> serde_json::Value {
             value
         }
         Subject::Convoy(id) => json!(views::convoy(state, id)),
-        Subject::Event(seq) => {
-            json!(console.shown_events().find(|event| event.seq == *seq).map(|event| &**event))
-        }
+        Subject::Event(seq) => json!(console.event(*seq).map(|event| &**event)),
         Subject::Alert(id) => {
             let alerts = views::alerts(state, true, console.town.transient.clone()).alerts;
             json!(alerts.into_iter().find(|alert| alert.id == *id))

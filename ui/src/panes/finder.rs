@@ -28,7 +28,9 @@ pub(crate) fn draw(pen: &mut Pen<'_>, screen: Rect, finder: &Finder) {
         pen.span(hint, Role::Dim),
     ]);
     pen.line(inner, 0, &prompt);
-    let rows = Rect { y: inner.y + 1.min(inner.height), height: inner.height.saturating_sub(1), ..inner };
+    let about = if inner.height >= 10 { 3 } else { 0 };
+    let rows =
+        Rect { y: inner.y + 1.min(inner.height), height: inner.height.saturating_sub(1 + about), ..inner };
     if finder.found.is_empty() {
         pen.put(
             rows.x + 3,
@@ -59,4 +61,36 @@ pub(crate) fn draw(pen: &mut Pen<'_>, screen: Rect, finder: &Finder) {
             pen.tint(Rect { y: rows.y + row as u16, height: 1, ..rows }, pen.style(Role::Selection));
         }
     }
+    if let (true, Some(at)) = (about > 0, finder.found.get(finder.at)) {
+        let rule = pen.look.glyphs.rule.repeat(usize::from(inner.width));
+        pen.put(inner.x, rows.bottom(), inner.width, &rule, pen.style(Role::Border));
+        let wide = usize::from(inner.width).saturating_sub(2).max(1);
+        for (row, text) in broken(&finder.entries[*at].help, wide).into_iter().take(2).enumerate() {
+            pen.put(
+                inner.x + 1,
+                rows.bottom() + 1 + row as u16,
+                inner.width.saturating_sub(1),
+                &text,
+                pen.style(Role::Text),
+            );
+        }
+    }
+}
+
+/// Breaks a text between words.
+fn broken(text: &str, wide: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.last().map_or(0, |line| line.width());
+        if last > 0 && last + 1 + word.width() > wide {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
 }

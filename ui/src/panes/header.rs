@@ -11,8 +11,12 @@ use crate::town::Link;
 
 /// Draws it.
 pub(crate) fn draw(pen: &mut Pen<'_>, area: Rect, console: &Console) {
-    let left = left(pen, console);
-    let mut right = right(pen, console, true);
+    let mut left = left(pen, console);
+    let without_tiles = crate::layout::plan(console).tiles.is_none() && area.width >= 60 && !console.homeless;
+    let mut right = right(pen, console, !without_tiles || area.width >= 120);
+    if without_tiles {
+        left.spans.push(Span::raw(summary(console)));
+    }
     if width(&left) + width(&right) + 1 > usize::from(area.width) {
         right = self::right(pen, console, false);
     }
@@ -39,6 +43,16 @@ fn left<'t>(pen: &Pen<'_>, console: &'t Console) -> Line<'t> {
         spans.push(pen.span(format!(" {} {id}", pen.look.glyphs.dot), Role::Accent));
     }
     Line::from(spans)
+}
+
+/// Workers and the end, for screens without room for more.
+fn summary(console: &Console) -> String {
+    let room = console.state().room(&yard_engine::capacity::Limit::Town);
+    let of = room.max.map(|max| format!("/{max}")).unwrap_or_default();
+    let band = console.shown_forecasts().town.as_ref().and_then(|forecast| forecast.finish);
+    let zone = console.look.zone;
+    let eta = band.map(|band| format!("  eta {}..{}", zone.minute(band.p50), zone.minute(band.p90)));
+    format!("  workers {}{of}{}", room.active, eta.unwrap_or_default())
 }
 
 /// How live it is; in long form with the time, the position in the log, and who serves.

@@ -45,7 +45,7 @@ pub(crate) fn rows(console: &Console) -> usize {
         },
         View::Agents => console.state().live_count(),
         View::Problems => console.shown_problems().len(),
-        View::Events => console.shown_events().count(),
+        View::Events => console.event_count(),
     }
 }
 

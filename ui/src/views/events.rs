@@ -2,8 +2,7 @@
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use yard_client::views::history_line;
-use yard_engine::convoy::ConvoyEvent;
+use yard_client::views::{event_subject, event_words};
 use yard_engine::{BeadId, Event, Recorded};
 
 use crate::console::{Console, Pane};
@@ -34,10 +33,10 @@ pub(crate) fn draw(pen: &mut Pen<'_>, plan: &Plan, console: &Console) {
             format!("  {} {} {} WHAT", column("TIME", 8, cut), right("SEQ", 8, cut), column("TYPE", 22, cut));
         pen.put(list.x, list.y.saturating_sub(1), list.width, &head, pen.style(Role::Dim));
     }
-    let mut any = false;
     let height = usize::from(list.height);
-    for (line, event) in console.shown_events().enumerate().skip(console.events.offset).take(height) {
-        any = true;
+    let rows = console.event_count();
+    for line in (console.events.offset..rows).take(height) {
+        let Some(event) = console.event_at(line) else { break };
         let selected = line == console.events.at;
         let role = if is_fault(event) { Role::Bad } else { Role::Text };
         let text = Line::from(vec![
@@ -54,7 +53,7 @@ pub(crate) fn draw(pen: &mut Pen<'_>, plan: &Plan, console: &Console) {
             pen.tint(Rect { y: list.y + row, height: 1, ..list }, pen.style(Role::Selection));
         }
     }
-    if !any {
+    if rows == 0 {
         let words = if console.table.filter().is_empty() {
             "Nothing has happened yet."
         } else {
@@ -71,70 +70,16 @@ pub(crate) fn line_of(event: &Recorded) -> String {
 
 /// What happened, in words.
 fn what(event: &Recorded) -> String {
-    if let Some(line) = history_line(event) {
-        let bead = bead_of(event).map(|id| format!("{id} ")).unwrap_or_default();
-        let actor = if matches!(line.actor.as_str(), "scheduler" | "worker") {
-            String::new()
-        } else {
-            format!(" ({})", line.actor)
-        };
-        return shown(&format!("{bead}{}{actor}", line.reason));
-    }
-    let body = event.event.body();
-    let words = match &event.event {
-        Event::Convoy(event) => convoy_words(event),
-        Event::Alert(yard_engine::alert::AlertEvent::Raised { alert }) => alert.message.clone(),
-        // The record itself says it best.
-        Event::Town(_)
-        | Event::Rig(_)
-        | Event::Alert(_)
-        | Event::Bead(_)
-        | Event::Context(_)
-        | Event::Dispatch(_)
-        | Event::Preemption(_) => body,
-    };
-    shown(&words)
-}
-
-fn convoy_words(event: &ConvoyEvent) -> String {
-    match event {
-        ConvoyEvent::Created { convoy, .. } => {
-            format!("{} {}, {} beads", convoy.id, convoy.title, convoy.tracked.len())
-        }
-        ConvoyEvent::Staged { convoy, .. } => format!(
-            "{} {}: {} beads in {} waves",
-            convoy.id,
-            convoy.title,
-            convoy.tracked.len(),
-            convoy.waves.len()
-        ),
-        ConvoyEvent::Launched { id, tracked, waves, .. } => {
-            format!("{id} goes: {} beads in {} waves", tracked.len(), waves.len())
-        }
-        ConvoyEvent::Added { id, beads, .. } => format!("{id} gets {} more beads", beads.len()),
-        ConvoyEvent::Reopened { id, .. } => format!("{id} is open again"),
-        ConvoyEvent::Watched { id, watcher, wants, .. } => {
-            format!("{watcher} {} {id}", if *wants { "watches" } else { "no longer watches" })
-        }
-        ConvoyEvent::Closed { id, reason, .. } => format!("{id} closed: {reason}"),
-    }
+    serde_json::to_value(event).map(|value| shown(&event_words(&value))).unwrap_or_default()
 }
 
 /// The bead that an event is about.
 pub(crate) fn bead_of(event: &Recorded) -> Option<BeadId> {
-    let body: serde_json::Value = serde_json::from_str(&event.event.body()).ok()?;
-    let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
-    let candidates = match &event.event {
-        Event::Bead(_) => vec![body.get("id").and_then(text), body.pointer("/bead/id").and_then(text)],
-        Event::Context(_) => {
-            vec![body.pointer("/context/fields/work_bead_id").and_then(text), body.get("bead").and_then(text)]
-        }
-        Event::Dispatch(_) => {
-            vec![body.get("id").and_then(text), body.pointer("/dispatch/id").and_then(text)]
-        }
-        Event::Preemption(_) => vec![body.pointer("/cycle/bead").and_then(text)],
-        Event::Town(_) | Event::Rig(_) | Event::Convoy(_) | Event::Alert(_) => Vec::new(),
+    let about_bead = match &event.event {
+        Event::Bead(_) | Event::Context(_) | Event::Dispatch(_) | Event::Preemption(_) => true,
+        Event::Town(_) | Event::Rig(_) | Event::Convoy(_) | Event::Alert(_) => false,
     };
-    let found = candidates.into_iter().flatten().next()?;
-    found.split('@').next()?.parse().ok()
+    let subject =
+        about_bead.then(|| serde_json::to_value(event).ok().map(|value| event_subject(&value)))??;
+    subject.split('@').next()?.parse().ok()
 }

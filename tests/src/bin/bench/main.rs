@@ -4,6 +4,7 @@
 //! fails nothing unless `--strict` says so.
 
 mod bare;
+mod console;
 mod export;
 mod layered;
 mod ours;
@@ -58,6 +59,12 @@ enum What {
         #[arg(long, value_delimiter = ',', default_values_t = stage::SIZES)]
         beads: Vec<usize>,
     },
+    /// What the user of the console waits for.
+    Console {
+        /// How many beads the town has.
+        #[arg(long, default_value_t = console::BEADS)]
+        beads: usize,
+    },
     /// One measurement of `stage`, in a process of its own for the sake of its peak memory.
     #[command(hide = true)]
     StageCase { case: stage::Case, file: PathBuf },
@@ -89,13 +96,21 @@ fn main() -> ExitCode {
 fn run(what: What) -> Fallible<usize> {
     match what {
         What::StageCase { case, file } => return stage::case(case, &file).map(|()| 0),
-        What::All | What::Seed2 { .. } | What::Rename { .. } | What::Stage { .. } => load("at the start"),
+        What::All | What::Seed2 { .. } | What::Rename { .. } | What::Stage { .. } | What::Console { .. } => {
+            load("at the start")
+        }
     }
     let missed = match what {
-        What::All => seed2::run(seed2::ROUNDS)? + rename::run(&rename::SIZES)? + stage::run(&stage::SIZES)?,
+        What::All => {
+            seed2::run(seed2::ROUNDS)?
+                + rename::run(&rename::SIZES)?
+                + stage::run(&stage::SIZES)?
+                + console::run(console::BEADS)?
+        }
         What::Seed2 { rounds } => seed2::run(rounds)?,
         What::Rename { beads } => rename::run(&beads)?,
         What::Stage { beads } => stage::run(&beads)?,
+        What::Console { beads } => console::run(beads)?,
         What::StageCase { .. } => 0,
     };
     load("at the end");

@@ -1,0 +1,146 @@
+//! Events in words: whom each is about, and what happened in a few words.
+
+use serde_json::Value;
+use yard_engine::alert::AlertEvent;
+use yard_engine::convoy::ConvoyEvent;
+use yard_engine::dispatch::DispatchEvent;
+use yard_engine::town::TownEvent;
+use yard_engine::{Event, Recorded, Seq, Timestamp};
+
+use super::history::history_line;
+
+/// What happened, from an event as it stands in the log's JSON. Events of a bead read like its history, those of convoys and alerts are sentences; of others, their
+/// plain fields.
+pub fn event_words(value: &Value) -> String {
+    let subject = event_subject(value);
+    let Some((reason, actor)) = words(value) else {
+        let facts = fields(value).join(" ");
+        return if facts.contains(&subject) { facts } else { format!("{subject} {facts}") };
+    };
+    let who = if actor.is_empty() { actor } else { format!(" ({actor})") };
+    if reason.starts_with(&subject) { format!("{reason}{who}") } else { format!("{subject} {reason}{who}") }
+}
+
+fn words(value: &Value) -> Option<(String, String)> {
+    let kind = value["type"].as_str()?;
+    let event = Event::from_stored(kind, &value.to_string()).ok()?;
+    if let Some(said) = sentence(&event) {
+        return Some(said);
+    }
+    let at = Timestamp::parse_rfc3339(value["at"].as_str()?).ok()?;
+    let line = history_line(&Recorded { seq: Seq(value["seq"].as_u64()?), at, event })?;
+    let actor =
+        if matches!(line.actor.as_str(), "scheduler" | "worker") { String::new() } else { line.actor };
+    Some((line.reason, actor))
+}
+
+/// What happened to a convoy, an alert or a workspace, and who did it.
+fn sentence(event: &Event) -> Option<(String, String)> {
+    match event {
+        Event::Convoy(event) => Some(convoy_sentence(event)),
+        Event::Alert(event) => Some(alert_sentence(event)),
+        Event::Town(TownEvent::SourceRead { rig, .. }) => {
+            Some((format!("the beads workspace of rig {rig} was read"), String::new()))
+        }
+        Event::Town(TownEvent::AccountCooling { account, until, dispatch }) => {
+            let words =
+                format!("account {account} rests until {until}: {dispatch} found its service unavailable");
+            Some((words, String::new()))
+        }
+        Event::Dispatch(DispatchEvent::Progress { text, .. }) => {
+            Some((format!("says: {text}"), String::new()))
+        }
+        Event::Dispatch(DispatchEvent::Session { session, .. }) => {
+            Some((format!("works in session {session}"), String::new()))
+        }
+        Event::Dispatch(DispatchEvent::Heard { .. }) => Some(("writes".to_owned(), String::new())),
+        Event::Town(_)
+        | Event::Rig(_)
+        | Event::Bead(_)
+        | Event::Context(_)
+        | Event::Dispatch(_)
+        | Event::Preemption(_) => None,
+    }
+}
+
+fn convoy_sentence(event: &ConvoyEvent) -> (String, String) {
+    let of = |beads: usize, waves: usize| {
+        let waves = if waves > 0 { format!(" in {}", count(waves, "wave")) } else { String::new() };
+        format!("{}{waves}", count(beads, "bead"))
+    };
+    let (said, actor) = match event {
+        ConvoyEvent::Created { convoy, actor } => {
+            (format!("made of {}: {}", of(convoy.tracked.len(), 0), convoy.title), actor)
+        }
+        ConvoyEvent::Staged { convoy, actor } => {
+            let size = of(convoy.tracked.len(), convoy.waves.len());
+            (format!("{}, {size}: {}", convoy.status(), convoy.title), actor)
+        }
+        ConvoyEvent::Launched { tracked, waves, actor, .. } => {
+            (format!("launched, {}", of(tracked.len(), waves.len())), actor)
+        }
+        ConvoyEvent::Added { beads, actor, .. } => (format!("tracks {} more", beads.len()), actor),
+        ConvoyEvent::Reopened { actor, .. } => ("open again".to_owned(), actor),
+        ConvoyEvent::Watched { watcher, wants: true, actor, .. } => {
+            (format!("{watcher} is told when it closes"), actor)
+        }
+        ConvoyEvent::Watched { watcher, wants: false, actor, .. } => {
+            (format!("{watcher} is told no longer"), actor)
+        }
+        ConvoyEvent::Closed { reason, actor, .. } => (format!("closed: {reason}"), actor),
+    };
+    (said, actor.clone())
+}
+
+fn alert_sentence(event: &AlertEvent) -> (String, String) {
+    match event {
+        AlertEvent::Raised { alert } => {
+            (format!("{}: {}", alert.kind.as_str(), alert.message), String::new())
+        }
+        AlertEvent::Told { error: None, .. } => ("told".to_owned(), String::new()),
+        AlertEvent::Told { error: Some(error), .. } => (format!("could not be told: {error}"), String::new()),
+        AlertEvent::Acked { actor, .. } => ("seen".to_owned(), actor.clone()),
+        AlertEvent::Ended { .. } => ("over".to_owned(), String::new()),
+    }
+}
+
+/// Whom an event is about.
+pub fn event_subject(value: &Value) -> String {
+    let paths = [
+        "/context/fields/work_bead_id",
+        "/dispatch/id",
+        "/cycle/victim",
+        "/victim",
+        "/bead/id",
+        "/bead",
+        "/rig/name",
+        "/convoy/id",
+        "/alert/id",
+        "/id",
+        "/name",
+    ];
+    let found = paths.into_iter().find_map(|path| value.pointer(path)?.as_str());
+    found.unwrap_or_default().to_owned()
+}
+
+/// Its plain fields.
+fn fields(value: &Value) -> Vec<String> {
+    let skip = |key: &str| matches!(key, "seq" | "at" | "type");
+    let field = |(key, value): (&String, &Value)| match value {
+        Value::String(text) => Some(format!("{key}={text}")),
+        Value::Number(_) | Value::Bool(_) => Some(format!("{key}={value}")),
+        Value::Object(inner) => {
+            let by = inner.get("by").and_then(Value::as_str).map(|by| format!("by={by}"));
+            let did = inner.get("did").and_then(Value::as_str).map(|did| format!("did={did}"));
+            let reason = inner.get("reason").and_then(Value::as_str).map(|why| format!("reason={why}"));
+            let words: Vec<String> = [by, did, reason].into_iter().flatten().collect();
+            (!words.is_empty()).then(|| words.join(" "))
+        }
+        Value::Null | Value::Array(_) => None,
+    };
+    value.as_object().into_iter().flatten().filter(|(key, _)| !skip(key)).filter_map(field).collect()
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
