@@ -230,6 +230,28 @@ impl<'a> Forecaster<'a> {
         }
     }
 
+    /// When it would be done if a limit were another; none as in [`Forecast::finish`]. A limit that nothing counts against
+    /// changes nothing.
+    #[must_use]
+    pub fn finish_with(&mut self, limit: &Limit, max: Option<u64>, options: &Options) -> Option<Band> {
+        let place = self.model.limits.iter().position(|known| known == limit);
+        let before = place.map(|place| std::mem::replace(&mut self.model.caps[place], max.unwrap_or(u64::MAX)));
+        let finish = self.finish(options);
+        if let Some((place, before)) = place.zip(before) {
+            self.model.caps[place] = before;
+        }
+        finish
+    }
+
+    fn finish(&self, options: &Options) -> Option<Band> {
+        let scope: Vec<u32> = self.scope.iter().filter_map(|id| self.model.unit_of(id)).collect();
+        let mut run = Simulation::new(&self.model);
+        run.run(None);
+        let end = path::last_of(&run, &scope).map(|last| run.end[last as usize])?;
+        let left: Vec<u32> = scope.into_iter().filter(|unit| run.end[*unit as usize] < NEVER).collect();
+        Some(self.band(&mut run, &left, self.samples(options), options.seed, end))
+    }
+
     /// So many samples are worth their time.
     fn samples(&self, options: &Options) -> u32 {
         let classes = self.model.classes.len().div_ceil(USUAL_CLASSES).max(1);
