@@ -4,6 +4,7 @@ mod alert;
 mod bead;
 mod blockers;
 mod convoy;
+mod forecast;
 mod heard;
 mod history;
 mod like;
@@ -19,6 +20,9 @@ mod testing;
 pub use alert::{AlertList, AlertView, alerts};
 pub use bead::{BeadList, BeadView, DependencyView, RigList, RigView, bead, beads, rigs};
 pub use convoy::{ConvoyList, ConvoySummary, ConvoyView, TrackedView, convoy, convoys};
+pub use forecast::{
+    BandView, ForecastView, NeverView, StepView, WaveForecast, WhatIfView, convoy_eta, forecast,
+};
 pub use heard::HeardView;
 pub use history::{HistoryLine, history_line};
 pub use recover::RecoverView;

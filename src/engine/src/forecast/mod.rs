@@ -120,6 +120,13 @@ impl State {
         Forecaster::new(self, scope, now).forecast(options)
     }
 
+    /// So many beads are asked for at most; finding out costs nothing.
+    pub fn most_asked_for(&self) -> usize {
+        let fed = self.convoys.values().filter(|convoy| convoy.is_fed());
+        let fed: usize = fed.map(|convoy| self.open_beads_of(&convoy.id)).sum();
+        fed + self.open_contexts.len() + self.live.len()
+    }
+
     /// When a convoy that is launched now with these beads will be done; none if nothing of it runs, or if finding out
     /// would hold up the launch.
     pub(crate) fn expected_at_launch(
@@ -128,9 +135,7 @@ impl State {
         beads: &[BeadId],
         now: Timestamp,
     ) -> Option<Timestamp> {
-        let fed = self.convoys.values().filter(|convoy| convoy.is_fed());
-        let fed: usize = fed.map(|convoy| self.open_beads_of(&convoy.id)).sum();
-        if beads.len() + fed + self.open_contexts.len() > MOST_AT_LAUNCH {
+        if beads.len() + self.most_asked_for() > MOST_AT_LAUNCH {
             return None;
         }
         let options = Options { samples: 100, most: 500, ..Options::default() };
@@ -230,12 +235,18 @@ impl<'a> Forecaster<'a> {
         }
     }
 
+    /// How many beads are asked for in the town.
+    pub fn beads(&self) -> usize {
+        self.model.units.len()
+    }
+
     /// When it would be done if a limit were another; none as in [`Forecast::finish`]. A limit that nothing counts against
     /// changes nothing.
     #[must_use]
     pub fn finish_with(&mut self, limit: &Limit, max: Option<u64>, options: &Options) -> Option<Band> {
         let place = self.model.limits.iter().position(|known| known == limit);
-        let before = place.map(|place| std::mem::replace(&mut self.model.caps[place], max.unwrap_or(u64::MAX)));
+        let before =
+            place.map(|place| std::mem::replace(&mut self.model.caps[place], max.unwrap_or(u64::MAX)));
         let finish = self.finish(options);
         if let Some((place, before)) = place.zip(before) {
             self.model.caps[place] = before;

@@ -57,7 +57,13 @@ struct Rules {
 }
 
 fn wanted() -> impl Strategy<Value = Wanted> {
-    let slung = (1..=4_u8, any::<bool>(), of(0..400_u64), prop_oneof![9 => Just(None), 1 => of(0..400_u64)], 0..20_u8);
+    let slung = (
+        1..=4_u8,
+        any::<bool>(),
+        of(0..400_u64),
+        prop_oneof![9 => Just(None), 1 => of(0..400_u64)],
+        0..20_u8,
+    );
     prop_oneof![
         5 => slung.prop_map(|(priority, account, wait, deadline, held)| Wanted::Slung {
             priority: priority * 20,
@@ -73,9 +79,15 @@ fn wanted() -> impl Strategy<Value = Wanted> {
 
 fn spec() -> impl Strategy<Value = Spec> {
     let needs = vec(0..40_usize, 0..3);
-    (0..3_usize, 0..PROGRAMS, 0..5_u8, needs, prop_oneof![3 => Just(None), 1 => of(0..3_usize)], wanted()).prop_map(
-        |(rig, program, urgency, needs, epic, wanted)| Spec { rig, program, urgency, needs, epic, wanted },
-    )
+    (0..3_usize, 0..PROGRAMS, 0..5_u8, needs, prop_oneof![3 => Just(None), 1 => of(0..3_usize)], wanted())
+        .prop_map(|(rig, program, urgency, needs, epic, wanted)| Spec {
+            rig,
+            program,
+            urgency,
+            needs,
+            epic,
+            wanted,
+        })
 }
 
 fn rules() -> impl Strategy<Value = Rules> {
@@ -202,7 +214,8 @@ fn run(town: &mut Town, forecast: &Forecast) -> BTreeMap<BeadId, Timestamp> {
         ends.insert(bead.clone(), forecast.plan[&bead].end);
     }
     for _ in 0..3_000 {
-        let over: Vec<BeadId> = ends.iter().filter(|(_, end)| **end <= town.now).map(|(id, _)| id.clone()).collect();
+        let over: Vec<BeadId> =
+            ends.iter().filter(|(_, end)| **end <= town.now).map(|(id, _)| id.clone()).collect();
         let dispatches: Vec<_> = over.iter().map(|bead| town.live(bead.as_str())).collect();
         let started = town.turn(|tx| {
             for id in &dispatches {
@@ -222,7 +235,9 @@ fn run(town: &mut Town, forecast: &Forecast) -> BTreeMap<BeadId, Timestamp> {
         let spawn = town.state.next_spawn_at().filter(|_| town.state.ready_count() > 0);
         let next = ends.values().copied().chain(town.state.next_due()).chain(spawn);
         let Some(next) = next.filter(|at| *at > town.now).min() else { return starts };
-        if ends.values().all(|end| end.since(town.now) > Millis::minutes(5_000).duration()) && !ends.is_empty() {
+        if ends.values().all(|end| end.since(town.now) > Millis::minutes(5_000).duration())
+            && !ends.is_empty()
+        {
             return starts;
         }
         town.now = next;
@@ -237,7 +252,8 @@ fn quick() -> Options {
 /// The most beads that run at once, of those that count.
 fn most_at_once(forecast: &Forecast, counts: impl Fn(&BeadId) -> bool) -> usize {
     let planned = forecast.plan.iter().filter(|(id, _)| counts(id));
-    let planned: Vec<_> = planned.map(|(_, planned)| planned).filter(|planned| planned.start < planned.end).collect();
+    let planned: Vec<_> =
+        planned.map(|(_, planned)| planned).filter(|planned| planned.start < planned.end).collect();
     let at_once = |at: Timestamp| planned.iter().filter(|p| p.start <= at && at < p.end).count();
     planned.iter().map(|p| at_once(p.start)).max().unwrap_or(0)
 }
