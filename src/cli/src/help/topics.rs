@@ -3,8 +3,17 @@
 use yard_daemon::config::{Absent, KEYS};
 
 /// Every topic.
-pub(super) const NAMES: &[&str] =
-    &["quickstart", "concepts", "convoys", "dispatches", "forecast", "config", "formulas", "json", "exit-codes"];
+pub(super) const NAMES: &[&str] = &[
+    "quickstart",
+    "concepts",
+    "convoys",
+    "dispatches",
+    "forecast",
+    "config",
+    "formulas",
+    "json",
+    "exit-codes",
+];
 
 /// The text of a topic.
 pub(super) fn topic(name: &str) -> Option<String> {

@@ -259,7 +259,7 @@ fn most_at_once(forecast: &Forecast, counts: impl Fn(&BeadId) -> bool) -> usize 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, max_shrink_iters: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, max_shrink_iters: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn the_engine_starts_what_is_forecast_when_it_is_forecast(rules in rules(), specs in vec(spec(), 1..28)) {
