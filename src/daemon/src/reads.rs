@@ -68,7 +68,8 @@ impl Desk<'_> {
             Ask::ConvoyStatus { id } => self.show_convoy(id)?,
             Ask::ConvoyStranded => Reply::document(&views::stranded(state, self.daemon.running)),
             Ask::Forecast { convoy, max_polecats } => {
-                let convoy = convoy.as_deref().map(|text| state.find_convoy(text)).transpose()?;
+                let convoy = convoy.as_deref().map(|text| state.find_convoy(text)).transpose();
+                let convoy = convoy.map_err(|refusal| refusal.hint("ym convoy list shows what there is"))?;
                 let (now, running) = (wall_clock(), self.daemon.running);
                 Reply::document(&views::forecast(state, convoy.as_ref(), *max_polecats, now, running))
             }

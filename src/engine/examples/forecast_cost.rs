@@ -48,11 +48,20 @@ fn best<T>(mut work: impl FnMut() -> T) -> (Duration, T) {
     let mut best = Duration::MAX;
     let mut result = None;
     for _ in 0..5 {
-        let start = Instant::now();
+        let (start, busy) = (Instant::now(), processor_time());
         result = Some(work());
-        best = best.min(start.elapsed());
+        let used = processor_time().zip(busy).map(|(now, then)| now - then);
+        // The system counts in ticks, which are too coarse for what takes a moment.
+        let used = used.filter(|used| *used > Duration::from_millis(10));
+        best = best.min(used.unwrap_or(start.elapsed()));
     }
     (best, result.expect("it was done"))
+}
+
+/// What this thread has used of the processor, where the system tells: others may be at work beside it.
+fn processor_time() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }
 
 struct Town {

@@ -311,3 +311,7 @@ fn compare(forecaster: &mut Forecaster<'_>, state: &State, changes: &[Change]) -
     }
     views
 }
+
+#[cfg(test)]
+#[path = "forecast_tests.rs"]
+mod tests;
