@@ -355,7 +355,8 @@ impl<'m, 'a> Simulation<'m, 'a> {
                 )
             }
         };
-        let takes = i64::try_from(takes).unwrap_or(NEVER);
+        // What waits for it ends after it, be it by a moment.
+        let takes = i64::try_from(takes).unwrap_or(NEVER).max(1);
         self.happenings.push(Reverse((self.now.saturating_add(takes), what, number)));
     }
 
