@@ -95,6 +95,13 @@ pub enum Ask {
     },
     /// `convoy stranded`.
     ConvoyStranded,
+    /// `forecast`.
+    Forecast {
+        /// Which; none for the whole town.
+        convoy: Option<String>,
+        /// What this many slots of the town would change.
+        max_polecats: Option<i64>,
+    },
     /// `alerts`.
     Alerts {
         /// Those somebody has seen, too.

@@ -33,6 +33,7 @@ pub(crate) fn is_read(ask: &Ask) -> bool {
         | Ask::ConvoyList { .. }
         | Ask::ConvoyStatus { .. }
         | Ask::ConvoyStranded
+        | Ask::Forecast { .. }
         | Ask::Alerts { .. }
         | Ask::Show { .. }
         | Ask::Why { .. }
@@ -66,6 +67,12 @@ impl Desk<'_> {
             Ask::ConvoyList { all } => Reply::document(&views::convoys(state, *all)),
             Ask::ConvoyStatus { id } => self.show_convoy(id)?,
             Ask::ConvoyStranded => Reply::document(&views::stranded(state, self.daemon.running)),
+            Ask::Forecast { convoy, max_polecats } => {
+                let convoy = convoy.as_deref().map(|text| state.find_convoy(text)).transpose();
+                let convoy = convoy.map_err(|refusal| refusal.hint("ym convoy list shows what there is"))?;
+                let (now, running) = (wall_clock(), self.daemon.running);
+                Reply::document(&views::forecast(state, convoy.as_ref(), *max_polecats, now, running))
+            }
             Ask::Alerts { all } => Reply::document(&views::alerts(state, *all, self.transient.clone())),
             Ask::Show { id } => self.show(id)?,
             Ask::Why { id } if state.find_convoy(id).is_ok() => {
@@ -115,7 +122,8 @@ impl Desk<'_> {
 
     fn show_convoy(&self, text: &str) -> Result<Reply, Refusal> {
         let id = self.state.find_convoy(text)?;
-        found(views::convoy(self.state, &id), text)
+        let eta = views::convoy_eta(self.state, &id, wall_clock());
+        found(views::convoy(self.state, &id).map(|view| views::ConvoyView { eta, ..view }), text)
     }
 
     /// The events that named a bead, as far as the log is kept.

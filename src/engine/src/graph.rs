@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::BeadId;
-use crate::bead::{BeadEntry, DepKind, Dependency};
+use crate::bead::{DepKind, Dependency};
 use crate::state::State;
 
 /// Whether some beads may wait for themselves. While none do, which is the rule, nobody looks for cycles.
@@ -46,9 +46,14 @@ impl State {
     }
 
     pub(crate) fn count_open_blockers_at(&self, number: u32) -> u32 {
+        self.open_blockers_at(number).count() as u32
+    }
+
+    /// What a bead itself waits for, by number: the other ends of its blocking edges that are not closed.
+    pub(crate) fn open_blockers_at(&self, number: u32) -> impl Iterator<Item = u32> {
         let edges = self.beads.at(number).into_iter().flat_map(|entry| &entry.bead.dependencies);
         let blocking = edges.zip(self.beads.targets(number)).filter(|(edge, _)| edge.kind.blocks());
-        blocking.filter(|(_, on)| !self.beads.is_closed_at(**on)).count() as u32
+        blocking.map(|(_, on)| *on).filter(|on| !self.beads.is_closed_at(*on))
     }
 
     /// Recounts one bead's blockers after its edges changed.
@@ -140,12 +145,6 @@ impl State {
         edges.filter(|d| d.kind == DepKind::ParentChild).map(|d| &d.on)
     }
 
-    /// The beads a bead itself waits for: the other ends of its blocking edges that are not closed.
-    pub(crate) fn own_blockers<'a>(&'a self, entry: &'a BeadEntry) -> impl Iterator<Item = &'a BeadId> {
-        let blocking = entry.bead.dependencies.iter().filter(|d| d.kind.blocks());
-        blocking.map(|d| &d.on).filter(|on| !self.is_closed(on))
-    }
-
     /// What a bead waits for: each blocking edge to a bead that is not closed, of its own or of an open ancestor.
     /// Nearest first; the holder of the edge comes along.
     pub(crate) fn waits_for(&self, id: &BeadId) -> Vec<(BeadId, BeadId)> {
@@ -159,7 +158,9 @@ impl State {
                 if holder != *id && entry.bead.is_closed() {
                     continue;
                 }
-                found.extend(self.own_blockers(entry).map(|on| (holder.clone(), on.clone())));
+                let blocking = entry.bead.dependencies.iter().filter(|d| d.kind.blocks());
+                let open = blocking.filter(|d| !self.is_closed(&d.on));
+                found.extend(open.map(|d| (holder.clone(), d.on.clone())));
                 parents.extend(self.parents_of(&holder).filter(|p| seen.insert((*p).clone())).cloned());
             }
             generation = parents;

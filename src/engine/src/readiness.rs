@@ -139,8 +139,8 @@ impl ReasonCode {
 trait Listener {
     fn hears(&mut self, code: ReasonCode, reason: impl FnOnce() -> Reason) -> bool;
 
-    /// Whether it wants to know which beads are waited for; finding that out costs most.
-    fn asks_for_blockers(&self) -> bool {
+    /// Whether it wants to know which beads and limits are waited for; finding that out costs most.
+    fn asks_who_is_waited_for(&self) -> bool {
         true
     }
 }
@@ -207,7 +207,7 @@ impl Listener for Prospect {
         self.never.is_none()
     }
 
-    fn asks_for_blockers(&self) -> bool {
+    fn asks_who_is_waited_for(&self) -> bool {
         false
     }
 }
@@ -260,7 +260,7 @@ impl State {
         listener: &mut impl Listener,
     ) -> Option<()> {
         use ReasonCode as C;
-        let asks_for_blockers = listener.asks_for_blockers();
+        let asks_who = listener.asks_who_is_waited_for();
         let mut tell = |code: C, reason: &dyn Fn() -> Reason| listener.hears(code, reason).then_some(());
         let bead = &entry.bead;
         if bead.is_closed() {
@@ -279,7 +279,7 @@ impl State {
             tell(C::NotDispatchable, &|| Reason::new(C::NotDispatchable, message))?;
         }
         self.walk_claim(entry, context, &mut tell)?;
-        if entry.blocked && asks_for_blockers {
+        if entry.blocked && asks_who {
             self.walk_blockers(entry, &mut tell)?;
         }
         let rig = match context {
@@ -303,7 +303,10 @@ impl State {
             }
         }
         match context {
-            Some(context) => self.walk_context(context, &mut tell),
+            Some(context) => {
+                self.walk_context(context, &mut tell)?;
+                if asks_who { self.walk_room(context, &mut tell) } else { Some(()) }
+            }
             None => self.walk_verdict(entry, &mut tell),
         }
     }
@@ -409,7 +412,16 @@ impl State {
                 Reason::new(C::AccountCooldown, message).until(*until)
             })?;
         }
-        self.walk_budgets(context, tell)?;
+        self.walk_budgets(context, tell)
+    }
+
+    /// What keeps a context that could start from starting now.
+    fn walk_room(
+        &self,
+        context: &Context,
+        tell: &mut impl FnMut(ReasonCode, &dyn Fn() -> Reason) -> Option<()>,
+    ) -> Option<()> {
+        use ReasonCode as C;
         if let Some(pause) = &self.pause {
             tell(C::Paused, &|| {
                 let why = pause.reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default();

@@ -6,6 +6,7 @@ mod crashes;
 mod daemon;
 mod disk_full;
 mod dispatches;
+mod forecast;
 mod hostile;
 mod like;
 mod operator;

@@ -150,6 +150,21 @@ pub(crate) enum Cmd {
         after_long_help = "Examples:\n  ym convoy stage shop-e1 && ym convoy launch shop-e1\n  ym convoy create \"Login\" gt-abc gt-def\n\nym help convoys is the short manual."
     )]
     Convoy(ConvoyCmd),
+    /// Say when it will be done, and what holds it up
+    ///
+    /// Plays the schedule of what is left through, by the scheduler's own rules and with durations from earlier runs:
+    /// by formula or program, rig and type. Beads unlike anything that ever ran rest on a guess, which is said.
+    /// A staged convoy is forecast as if it were launched now.
+    #[command(
+        after_long_help = "Examples:\n  ym forecast                       # everything that is asked for\n  ym forecast hq-cv-abc12           # one convoy, wave by wave\n  ym forecast --max-polecats 16     # what 16 slots would change\n\nym help forecast says what it knows and what it does not."
+    )]
+    Forecast {
+        /// A convoy [default: the whole town]
+        convoy: Option<String>,
+        /// Say what this many slots of the town would change
+        #[arg(long, value_name = "N", allow_negative_numbers = true)]
+        max_polecats: Option<i64>,
+    },
     /// Say why a bead is not running, and how it came to where it is
     #[command(after_long_help = "Example:\n  ym why gt-abc")]
     Why {
@@ -304,7 +319,7 @@ pub(crate) enum Cmd {
     /// Explain a command or a topic
     #[command(after_long_help = "Example:\n  ym help quickstart")]
     Help {
-        /// A command, or one of quickstart, concepts, convoys, dispatches, config, formulas, json, exit-codes
+        /// A command, or one of quickstart, concepts, convoys, dispatches, forecast, config, formulas, json, exit-codes
         topic: Vec<String>,
     },
 }

@@ -9,6 +9,7 @@ mod daemon;
 mod demo;
 mod doctor;
 mod events;
+mod forecast;
 mod import;
 mod init;
 mod journal;
@@ -64,6 +65,7 @@ pub(crate) fn run(session: &mut Session, cli: Cli) -> Done {
         Cmd::Sling(args) => sling::sling(session, *args),
         Cmd::Scheduler(command) => scheduler::run(session, command),
         Cmd::Convoy(command) => convoy::run(session, command),
+        Cmd::Forecast { convoy, max_polecats } => forecast::forecast(session, convoy, max_polecats),
         Cmd::Why { id } => show::why(session, id),
         Cmd::Show { id } => show::show(session, id),
         Cmd::Logs { id, follow, lines } => logs::logs(session, &id, follow, lines),

@@ -16,7 +16,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Begin", &["init", "demo", "status", "help"]),
     ("Describe work", &["rig", "bead", "add", "convoy"]),
     ("Run it", &["sling", "scheduler", "wait", "stop", "poke"]),
-    ("Look", &["why", "show", "logs", "events", "alerts"]),
+    ("Look", &["why", "forecast", "show", "logs", "events", "alerts"]),
     ("Step in", &["cancel", "kill", "preempt", "hold", "unhold", "priority", "undo"]),
     ("From inside a worker", &["worker"]),
     ("Set up", &["config", "doctor", "journal", "completions", "man"]),
@@ -32,8 +32,8 @@ Examples:
   ym --daemon                              start what is ready, at once
   ym why gt-abc                            why is it not running?
 
-Topics (ym help TOPIC): quickstart, concepts, convoys, dispatches, config,
-formulas, json, exit-codes";
+Topics (ym help TOPIC): quickstart, concepts, convoys, dispatches, forecast,
+config, formulas, json, exit-codes";
 
 /// The program's own help, with its commands in groups.
 pub(crate) fn with_groups(command: Command) -> Command {

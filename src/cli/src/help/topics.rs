@@ -3,8 +3,17 @@
 use yard_daemon::config::{Absent, KEYS};
 
 /// Every topic.
-pub(super) const NAMES: &[&str] =
-    &["quickstart", "concepts", "convoys", "dispatches", "config", "formulas", "json", "exit-codes"];
+pub(super) const NAMES: &[&str] = &[
+    "quickstart",
+    "concepts",
+    "convoys",
+    "dispatches",
+    "forecast",
+    "config",
+    "formulas",
+    "json",
+    "exit-codes",
+];
 
 /// The text of a topic.
 pub(super) fn topic(name: &str) -> Option<String> {
@@ -13,6 +22,7 @@ pub(super) fn topic(name: &str) -> Option<String> {
         "concepts" => CONCEPTS.to_owned(),
         "convoys" => CONVOYS.to_owned(),
         "dispatches" => DISPATCHES.to_owned(),
+        "forecast" => FORECAST.to_owned(),
         "config" => config(),
         "formulas" => FORMULAS.to_owned(),
         "json" => JSON.to_owned(),
@@ -122,6 +132,34 @@ The next attempt begins after the last finished step, and finds the last note in
 YM_CHECKPOINT; after a crash it begins again, unless the formula says
 [retry] resume = true. An agent's session is resumed where ym knows how (claude,
 codex) and its output names it; --ralph gives every step a fresh one.
+";
+
+const FORECAST: &str = "\
+FORECAST
+
+ym forecast says when everything that is asked for will be done, and
+ym forecast CONVOY when a convoy will be; a staged one as if it were launched
+now. It plays the schedule of what is left through by the scheduler's own rules:
+blockers, holds, parked rigs, waits, pauses, limits, lanes and priorities.
+
+  done, 90% by   as likely before as after; before in nine of ten samples
+  slip           against the forecast made when the convoy was launched
+  left           beads that run or will run; a ? marks durations that are guesses
+  critical path  each starts when the one before it ends: its blocker, or
+                 (waits for rig db: 2 slots) whoever held the slot
+  held by        what a wave ends with
+  never runs     what needs a person, and why
+
+Durations are those of the last 40 runs of the same formula or program, rig and
+type of bead; of wider classes where there are fewer than 3. Where nothing was
+ever measured, ten minutes are guessed, give or take a lot. Runs that failed
+count too: as attempts, with the waits of retry.crash.backoff between them.
+
+It does not know: what will be asked for later, preemption, costs that use up a
+budget, how long a busy host keeps work back, and what a person will do.
+
+  ym forecast --max-polecats 16    # what 16 slots would change
+  ym forecast --json | jq .finish.p90
 ";
 
 const CONVOYS: &str = "\

@@ -87,6 +87,9 @@ fn facts(view: &ConvoyView) -> Table {
     if !view.watchers.is_empty() {
         fact("watchers", view.watchers.join(", "));
     }
+    if let Some(at) = view.eta {
+        fact("done", format!("{at}, as likely before as after; ym forecast {}", view.id));
+    }
     if let Some(at) = view.closed_at {
         fact("closed", format!("{at} {}", view.close_reason.as_deref().unwrap_or_default()));
     }

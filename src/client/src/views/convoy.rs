@@ -66,6 +66,9 @@ pub struct ConvoyView {
     /// Why it closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub close_reason: Option<String>,
+    /// When it will be done, as likely before as after; filled in by whoever knows the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eta: Option<Timestamp>,
     /// How many beads.
     pub total: usize,
     /// Closed.
@@ -154,6 +157,7 @@ pub fn convoy(state: &State, id: &ConvoyId) -> Option<ConvoyView> {
         created_at: convoy.created_at,
         closed_at: convoy.closed.as_ref().map(|closed| closed.at),
         close_reason: convoy.closed.as_ref().map(|closed| closed.reason.clone()),
+        eta: None,
         total: tracked.len(),
         completed: count(&[Standing::Closed]),
         ready: tracked.iter().filter(|t| t.state == Some(Standing::Queued) && t.reasons.is_empty()).count(),

@@ -5,6 +5,7 @@ mod bead;
 mod blockers;
 mod convoy;
 mod event;
+mod forecast;
 mod heard;
 mod history;
 mod like;
@@ -21,6 +22,9 @@ pub use alert::{AlertList, AlertView, alerts};
 pub use bead::{BeadList, BeadView, DependencyView, RigList, RigView, bead, beads, rigs};
 pub use convoy::{ConvoyList, ConvoySummary, ConvoyView, TrackedView, convoy, convoys};
 pub use event::{event_subject, event_words};
+pub use forecast::{
+    BandView, ForecastView, NeverView, StepView, WaveForecast, WhatIfView, convoy_eta, forecast,
+};
 pub use heard::HeardView;
 pub use history::{HistoryLine, history_line};
 pub use recover::RecoverView;

@@ -241,14 +241,17 @@ impl Estimate {
         &self.took[first..]
     }
 
-    /// When the attempt fails, if a number from 0 to 1 says so.
-    pub(super) fn drawn_failure(&self, done: u64, whether: f64, when: f64) -> Option<u64> {
-        let all = self.took.len() + self.failed.len();
-        let failures = (self.failed.len() * 100 / all).min(MOST_FAILURES);
-        if !self.measured || whether * 100.0 >= failures as f64 {
+    /// When the attempt fails, if it does: the first number from 0 to 1 says whether, the second when.
+    pub(super) fn drawn_failure(&self, done: u64, draw: impl Fn(u32) -> f64) -> Option<u64> {
+        if self.failed.is_empty() || !self.measured {
             return None;
         }
-        between(&self.failed, when).checked_sub(done)
+        let all = self.took.len() + self.failed.len();
+        let failures = (self.failed.len() * 100 / all).min(MOST_FAILURES);
+        if draw(0) * 100.0 >= failures as f64 {
+            return None;
+        }
+        between(&self.failed, draw(1)).checked_sub(done)
     }
 }
 

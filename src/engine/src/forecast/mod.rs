@@ -120,6 +120,13 @@ impl State {
         Forecaster::new(self, scope, now).forecast(options)
     }
 
+    /// So many beads are asked for at most; finding out costs nothing.
+    pub fn most_asked_for(&self) -> usize {
+        let fed = self.convoys.values().filter(|convoy| convoy.is_fed());
+        let fed: usize = fed.map(|convoy| self.open_beads_of(&convoy.id)).sum();
+        fed + self.open_contexts.len() + self.live.len()
+    }
+
     /// When a convoy that is launched now with these beads will be done; none if nothing of it runs, or if finding out
     /// would hold up the launch.
     pub(crate) fn expected_at_launch(
@@ -128,9 +135,7 @@ impl State {
         beads: &[BeadId],
         now: Timestamp,
     ) -> Option<Timestamp> {
-        let fed = self.convoys.values().filter(|convoy| convoy.is_fed());
-        let fed: usize = fed.map(|convoy| self.open_beads_of(&convoy.id)).sum();
-        if beads.len() + fed + self.open_contexts.len() > MOST_AT_LAUNCH {
+        if beads.len() + self.most_asked_for() > MOST_AT_LAUNCH {
             return None;
         }
         let options = Options { samples: 100, most: 500, ..Options::default() };
@@ -228,6 +233,34 @@ impl<'a> Forecaster<'a> {
             stuck,
             plan,
         }
+    }
+
+    /// How many beads are asked for in the town.
+    pub fn beads(&self) -> usize {
+        self.model.units.len()
+    }
+
+    /// When it would be done if a limit were another; none as in [`Forecast::finish`]. A limit that nothing counts against
+    /// changes nothing.
+    #[must_use]
+    pub fn finish_with(&mut self, limit: &Limit, max: Option<u64>, options: &Options) -> Option<Band> {
+        let place = self.model.limits.iter().position(|known| known == limit);
+        let before =
+            place.map(|place| std::mem::replace(&mut self.model.caps[place], max.unwrap_or(u64::MAX)));
+        let finish = self.finish(options);
+        if let Some((place, before)) = place.zip(before) {
+            self.model.caps[place] = before;
+        }
+        finish
+    }
+
+    fn finish(&self, options: &Options) -> Option<Band> {
+        let scope: Vec<u32> = self.scope.iter().filter_map(|id| self.model.unit_of(id)).collect();
+        let mut run = Simulation::new(&self.model);
+        run.run(None);
+        let end = path::last_of(&run, &scope).map(|last| run.end[last as usize])?;
+        let left: Vec<u32> = scope.into_iter().filter(|unit| run.end[*unit as usize] < NEVER).collect();
+        Some(self.band(&mut run, &left, self.samples(options), options.seed, end))
     }
 
     /// So many samples are worth their time.

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::chance::number_of;
 use super::history::{Class as Alike, Estimate, Estimator, already_done, millis_between};
-use crate::bead::{BeadEntry, Verdict};
+use crate::bead::{BeadEntry, DepKind, Verdict};
 use crate::capacity::Limit;
 use crate::command::SlingRequest;
-use crate::context::Context;
+use crate::context::{Context, ContextFields};
 use crate::convoy::Convoy;
 use crate::decide::sling_priority;
 use crate::dispatch::Dispatch;
@@ -104,7 +104,8 @@ pub(super) struct Model<'a> {
     pub(super) aging: Option<Millis>,
     pub(super) backoff: &'a [Millis],
     pub(super) max_attempts: u32,
-    by_number: Lookup<u32, u32>,
+    /// The unit of each bead by its number, or none.
+    by_number: Vec<u32>,
 }
 
 impl<'a> Model<'a> {
@@ -126,12 +127,29 @@ impl<'a> Model<'a> {
 
     /// The unit of a bead, if it is one.
     pub(super) fn unit_of(&self, bead: &BeadId) -> Option<u32> {
-        self.by_number.get(&self.state.beads.number(bead)?).copied()
+        let unit = *self.by_number.get(self.state.beads.number(bead)? as usize)?;
+        (unit != NONE).then_some(unit)
     }
 
     /// The moment that a time of the model stands for.
     pub(super) fn moment(&self, time: i64) -> Timestamp {
         Timestamp::from_millis(self.now.as_millis().saturating_add(time))
+    }
+}
+
+/// What class and estimate of a scheduled bead follow from.
+struct Likeness<'a> {
+    fields: &'a ContextFields,
+    kind: &'a str,
+    argv: Option<&'a [String]>,
+}
+
+impl Likeness<'_> {
+    fn is_like(&self, other: &Self) -> bool {
+        let (a, b) = (self.fields, other.fields);
+        a.target_rig == b.target_rig
+            && (&a.account, &a.convoy, &a.agent) == (&b.account, &b.convoy, &b.agent)
+            && (&a.formula, self.kind, self.argv) == (&b.formula, other.kind, other.argv)
     }
 }
 
@@ -149,7 +167,9 @@ struct Builder<'a> {
     classes: Vec<Class>,
     known_classes: BTreeMap<(u32, [u32; 3]), u32>,
     units: Vec<Unit<'a>>,
-    by_number: Lookup<u32, u32>,
+    by_number: Vec<u32>,
+    /// What the last unit was like, which the next one mostly is too.
+    last: Option<(Likeness<'a>, u32, u32)>,
     edges: Vec<(u32, u32)>,
     waits: Vec<u32>,
     doors: Lookup<u32, u32>,
@@ -171,7 +191,8 @@ impl<'a> Builder<'a> {
             classes: Vec::new(),
             known_classes: BTreeMap::new(),
             units: Vec::new(),
-            by_number: Lookup::default(),
+            by_number: vec![NONE; state.beads.numbers()],
+            last: None,
             edges: Vec::new(),
             waits: Vec::new(),
             doors: Lookup::default(),
@@ -181,18 +202,24 @@ impl<'a> Builder<'a> {
     }
 
     fn build(mut self) -> Model<'a> {
-        for id in self.asked_for() {
-            self.add_unit(id);
+        let asked_for = self.asked_for();
+        let mut numbers = Vec::with_capacity(asked_for.len());
+        for (_, number) in asked_for {
+            if let Some(unit) = self.state.beads.at(number).and_then(|entry| self.unit(entry)) {
+                self.by_number[number as usize] = self.units.len() as u32;
+                self.units.push(unit);
+                numbers.push(number);
+            }
         }
         self.waits = vec![0; self.units.len()];
-        for unit in 0..self.units.len() as u32 {
-            self.connect(unit);
+        for (unit, number) in numbers.into_iter().enumerate() {
+            self.connect(unit as u32, number);
         }
         self.finish()
     }
 
     /// Every bead that somebody or some convoy wants run, by id, which is the order they are fed in.
-    fn asked_for(&self) -> BTreeSet<&'a BeadId> {
+    fn asked_for(&self) -> Vec<(&'a BeadId, u32)> {
         let state = self.state;
         let scheduled = state.open_contexts().map(Context::bead);
         let live = state.live.iter().map(crate::DispatchId::bead);
@@ -200,16 +227,11 @@ impl<'a> Builder<'a> {
         let finished = state.awaited_closes.iter().map(|(_, bead)| bead);
         let launched = self.launched_beads.iter().copied();
         let all = scheduled.chain(live).chain(fed).chain(finished).chain(launched);
-        all.filter(|id| state.beads.contains_key(*id) && !state.is_closed(id)).collect()
-    }
-
-    fn add_unit(&mut self, id: &'a BeadId) {
-        let (Some(entry), Some(number)) = (self.state.beads.get(id), self.state.beads.number(id)) else {
-            return;
-        };
-        let Some(unit) = self.unit(entry) else { return };
-        self.by_number.insert(number, self.units.len() as u32);
-        self.units.push(unit);
+        let numbered = all.filter_map(|id| Some((id, state.beads.number(id)?)));
+        let mut open: Vec<_> = numbered.filter(|(_, number)| !state.beads.is_closed_at(*number)).collect();
+        open.sort_unstable();
+        open.dedup();
+        open
     }
 
     fn unit(&mut self, entry: &'a BeadEntry) -> Option<Unit<'a>> {
@@ -251,9 +273,17 @@ impl<'a> Builder<'a> {
 
     fn scheduled(&mut self, entry: &'a BeadEntry, context: &'a Context) -> Unit<'a> {
         let (state, fields) = (self.state, &context.fields);
-        let lane = Lane::of(context, state.settings.fairness);
-        let class = self.class(lane, &fields.target_rig, fields.account.as_ref());
-        let estimate = self.estimate(Alike::of_request(&entry.bead, fields));
+        let likeness = Likeness { fields, kind: &entry.bead.kind, argv: entry.bead.argv.as_deref() };
+        let (class, estimate) = match &self.last {
+            Some((last, class, estimate)) if last.is_like(&likeness) => (*class, *estimate),
+            Some(_) | None => {
+                let lane = Lane::of(context, state.settings.fairness);
+                let class = self.class(lane, &fields.target_rig, fields.account.as_ref());
+                let estimate = self.estimate(Alike::of_request(&entry.bead, fields));
+                self.last = Some((likeness, class, estimate));
+                (class, estimate)
+            }
+        };
         let prospect = state.prospect(entry, Some(context), false);
         let place = if prospect.never.is_some() { Place::Never } else { Place::Scheduled };
         Unit {
@@ -341,22 +371,21 @@ impl<'a> Builder<'a> {
     }
 
     /// Notes what a unit waits for: its own blockers, and behind their doors those of its open parents.
-    fn connect(&mut self, unit: u32) {
+    fn connect(&mut self, unit: u32, number: u32) {
         let state = self.state;
-        let Unit { id, place, .. } = self.units[unit as usize];
-        let waits = match place {
+        let waits = match self.units[unit as usize].place {
             Place::Scheduled | Place::Fed(_) => true,
             Place::Running | Place::Finished | Place::Never => false,
         };
-        let Some(entry) = state.beads.get(id).filter(|entry| waits && entry.blocked) else { return };
-        for on in state.own_blockers(entry) {
-            self.wait(unit, on);
+        let Some(entry) = state.beads.at(number).filter(|entry| waits && entry.blocked) else { return };
+        for on in state.open_blockers_at(number) {
+            self.wait(unit, Some(on));
         }
-        for parent in state.parents_of(id) {
-            let open = state.beads.get(parent).filter(|parent| parent.blocked && !parent.bead.is_closed());
-            let number = open.and_then(|_| state.beads.number(parent));
-            if let Some(number) = number {
-                let door = self.door(number, parent);
+        let edges = entry.bead.dependencies.iter().zip(state.beads.targets(number));
+        for (_, parent) in edges.filter(|(edge, _)| edge.kind == DepKind::ParentChild) {
+            let open = state.beads.at(*parent).filter(|parent| parent.blocked && !parent.bead.is_closed());
+            if let Some(entry) = open {
+                let door = self.door(*parent, &entry.bead.id);
                 self.waits[unit as usize] += 1;
                 self.edges.push((door, unit));
             }
@@ -371,17 +400,17 @@ impl<'a> Builder<'a> {
         self.waits.push(0);
         self.doors.insert(number, door);
         for (_, on) in self.state.waits_for(parent) {
-            self.wait(door, &on);
+            self.wait(door, self.state.beads.number(&on));
         }
         door
     }
 
     /// What waits for a bead that is no unit waits for ever.
-    fn wait(&mut self, node: u32, on: &BeadId) {
+    fn wait(&mut self, node: u32, on: Option<u32>) {
         self.waits[node as usize] += 1;
-        let number = self.state.beads.number(on);
-        if let Some(unit) = number.and_then(|number| self.by_number.get(&number)) {
-            self.edges.push((*unit, node));
+        let unit = on.map_or(NONE, |number| self.by_number[number as usize]);
+        if unit != NONE {
+            self.edges.push((unit, node));
         }
     }
 
@@ -404,7 +433,7 @@ impl<'a> Builder<'a> {
             paused_until,
             spawn_delay: i64::try_from(state.settings.spawn_delay.0).unwrap_or(i64::MAX),
             next_spawn: self.time_of(state.next_spawn_at()).unwrap_or(0),
-            preferred: preferred.and_then(|number| self.by_number.get(&number).copied()).unwrap_or(NONE),
+            preferred: preferred.map_or(NONE, |number| self.by_number[number as usize]),
             aging: state.settings.aging,
             backoff: &state.settings.retry_crash.backoff,
             max_attempts: state.settings.retry_crash.max_attempts,

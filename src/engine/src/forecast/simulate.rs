@@ -125,8 +125,10 @@ impl<'m, 'a> Simulation<'m, 'a> {
         for list in [&mut self.start, &mut self.end] {
             list.fill(NEVER);
         }
-        for list in [&mut self.after, &mut self.limit] {
-            list.fill(NONE);
+        if chance.is_none() {
+            for list in [&mut self.after, &mut self.limit] {
+                list.fill(NONE);
+            }
         }
         self.ready.iter_mut().for_each(BinaryHeap::clear);
         self.queued.fill(false);
@@ -346,14 +348,15 @@ impl<'m, 'a> Simulation<'m, 'a> {
                 let draw = |what| chance.draw(unit.number, attempt, what);
                 // The last attempt is taken to succeed: what is given up is a matter for a person, not for a forecast.
                 let may_fail = unit.failures + attempt + 1 < self.model.max_attempts;
-                let fails = estimate.drawn_failure(done, draw(0), draw(1)).filter(|_| may_fail);
+                let fails = may_fail.then(|| estimate.drawn_failure(done, draw)).flatten();
                 fails.map_or_else(
                     || (Happening::Ends, estimate.drawn_left(done, draw(2))),
                     |after| (Happening::Fails, after),
                 )
             }
         };
-        let takes = i64::try_from(takes).unwrap_or(NEVER);
+        // What waits for it ends after it, be it by a moment.
+        let takes = i64::try_from(takes).unwrap_or(NEVER).max(1);
         self.happenings.push(Reverse((self.now.saturating_add(takes), what, number)));
     }
 

@@ -6,6 +6,8 @@ mod awaiting;
 mod convoys;
 mod dependencies;
 mod feeding;
+mod forecast;
+mod forecast_rules;
 mod happenings;
 mod launching;
 mod like;

@@ -23,6 +23,7 @@ pub(crate) struct Passed {
     pub(crate) reason: PlanReason,
 }
 
+#[derive(Clone)]
 pub(crate) struct Town {
     pub(crate) state: State,
     pub(crate) now: Timestamp,
