@@ -31,5 +31,6 @@ mod stage_findings;
 mod stage_graphs;
 mod timing;
 mod town;
+mod undoing;
 mod words;
 mod workspace;
