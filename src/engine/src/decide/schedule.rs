@@ -58,8 +58,7 @@ impl Tx<'_> {
         }
         self.emit(TownEvent::Paused { pause: pause.clone() });
         let inverse = before.map_or(Command::Resume, |pause| Command::PauseAgain { pause });
-        let span =
-            pause.until.map(|until| format!(" --for {}s", until.since(pause.at).as_secs_f64().round()));
+        let span = pause.until.map(|until| format!(" --for {}", as_typed(until.since(pause.at))));
         let did = format!("scheduler pause{}", span.unwrap_or_default());
         self.can_be_undone(asker, did, vec![inverse]);
         let until = pause.until.map(|t| format!(" until {t}")).unwrap_or_default();
@@ -211,6 +210,16 @@ impl Tx<'_> {
             _ => Err(Refusal::new("nothing-to-retry", format!("{id} has not failed"))
                 .hint(format!("ym sling {id} asks for it to be run; ym why {id} says how it stands"))),
         }
+    }
+}
+
+/// A span as a person would have typed it.
+fn as_typed(span: std::time::Duration) -> String {
+    match span.as_secs_f64().round() as u64 {
+        0 => format!("{}ms", span.as_millis()),
+        hours if hours.is_multiple_of(3600) => format!("{}h", hours / 3600),
+        minutes if minutes.is_multiple_of(60) => format!("{}m", minutes / 60),
+        seconds => format!("{seconds}s"),
     }
 }
 

@@ -170,7 +170,7 @@ fn a_pause_that_is_over_needs_no_taking_back_and_does_not_come_again() {
     let mut town = busy_town();
     let until = town.in_time(Millis::minutes(5));
     town.does(&Command::Pause { reason: None, until: Some(until) });
-    assert_eq!(town.state.undoable().expect("an entry").did, "scheduler pause --for 300s");
+    assert_eq!(town.state.undoable().expect("an entry").did, "scheduler pause --for 5m");
     undo(&mut town);
     town.advance(Millis::minutes(6));
     assert!(redo(&mut town).contains("can no longer be done again: the pause would have ended at"));
