@@ -79,6 +79,12 @@ impl Report {
     }
 }
 
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 impl From<Refusal> for Report {
     fn from(refusal: Refusal) -> Self {
         let report = Self::new(&refusal.code, refusal.message);

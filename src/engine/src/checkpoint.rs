@@ -55,6 +55,8 @@ struct TownRow {
     host_gate: Option<String>,
     #[serde(default)]
     undo: Vec<Undoable>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    redo: Vec<Undoable>,
     #[serde(default)]
     last_dispatch_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -106,6 +108,7 @@ impl State {
                     pause: self.pause.clone(),
                     host_gate: self.host_gate.clone(),
                     undo: self.undo.clone(),
+                    redo: self.redo.clone(),
                     last_dispatch_at: self.last_dispatch_at,
                     sources: self.sources.clone(),
                     spending: self.spending.clone(),
@@ -154,6 +157,7 @@ impl State {
                 self.pause = row.pause;
                 self.host_gate = row.host_gate;
                 self.undo = row.undo;
+                self.redo = row.redo;
                 self.last_dispatch_at = row.last_dispatch_at;
                 self.sources = row.sources;
                 self.spending = row.spending;

@@ -6,12 +6,15 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use crate::answer::{Answer, Recovery, RecoveryKind, SlingAction, SlingResult};
-use crate::bead::{BeadChange, BeadStatus, DepKind, Dependency};
+use crate::bead::{BeadChange, BeadStatus, DepKind, Dependency, Verdict};
 use crate::money::Usd;
 use crate::rig::{Rig, RigSwitch};
 use crate::session::Session;
 use crate::settings::Merge;
-use crate::{AccountName, BeadId, ContextId, FormulaName, RigName, Timestamp};
+use crate::town::Pause;
+use crate::undo::ConfigEdit;
+use crate::used::Used;
+use crate::{AccountName, BeadId, ContextId, DispatchId, FormulaName, RigName, Timestamp};
 
 /// Something asked of the town.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -221,8 +224,57 @@ pub enum Command {
         /// Which one.
         id: String,
     },
+    /// Sets a key of the config file to what a person typed, or takes it out. Whoever serves the town edits the file.
+    Configure {
+        /// The dotted key.
+        key: String,
+        /// What was typed; none takes the key out.
+        value: Option<String>,
+    },
     /// Takes the last operator command back.
     Undo,
+    /// Does again what was taken back last.
+    Redo,
+    // What leads back from the commands above. Each has a way back of its own, which is how redo comes about.
+    /// Puts a pause back as it was, with who made it and when.
+    PauseAgain {
+        /// The pause.
+        pause: Pause,
+    },
+    /// Takes contexts off the schedule again that a command had put there, and leaves their beads as they were.
+    Withdraw {
+        /// Which contexts.
+        contexts: Vec<ContextId>,
+        /// What each bead was left with before.
+        verdict: Option<Verdict>,
+    },
+    /// Gives a waiting request the budgets back that it had before a retry renewed them.
+    PutBudgetsBack {
+        /// Which context.
+        context: ContextId,
+        /// What it had used up.
+        used: Used,
+    },
+    /// Lets a worker that was asked to give way go on.
+    PreemptNoMore {
+        /// Which dispatch.
+        victim: DispatchId,
+    },
+    /// Puts a convoy away that is staged.
+    ConvoyUnstage {
+        /// Which one.
+        id: String,
+    },
+    /// Opens a convoy again that was closed by hand.
+    ConvoyReopen {
+        /// Which one.
+        id: String,
+    },
+    /// Puts an entry of the config file back, unless the file has come to say something else.
+    ConfigPutBack {
+        /// Which, and from what to what.
+        edit: ConfigEdit,
+    },
 }
 
 /// What a worker says while it works.

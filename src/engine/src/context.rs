@@ -9,6 +9,7 @@ use crate::session::Session;
 use crate::settings::Merge;
 use crate::state::State;
 use crate::stored::is_default;
+use crate::used::Used;
 use crate::{AccountName, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, Millis, RigName, Timestamp};
 
 /// The record of a sling, as JSON with `version: 1`; the field names are those users know.
@@ -294,6 +295,16 @@ pub enum ContextEvent {
         /// Who did it.
         actor: String,
     },
+    /// A retry that had renewed its budgets was taken back, or done again.
+    #[serde(rename = "context.budgets_put_back")]
+    BudgetsPutBack {
+        /// Which context.
+        id: ContextId,
+        /// What it has used up.
+        used: Used,
+        /// Who did it.
+        actor: String,
+    },
     /// It is no longer scheduled.
     #[serde(rename = "context.closed")]
     Closed {
@@ -306,9 +317,23 @@ pub enum ContextEvent {
         /// More about it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         detail: Option<String>,
+        /// How its bead stood before, if what put it on the schedule was taken back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        taken_back: Option<Before>,
         /// Who did it.
         actor: String,
     },
+}
+
+/// How a bead stood before it was put on the schedule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Before {
+    /// What became of its last request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// Its last request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_context: Option<ContextId>,
 }
 
 impl State {
@@ -352,7 +377,18 @@ impl State {
                 self.unqueue(id);
                 self.change_context(id, |context| context.priority = *priority);
             }
-            ContextEvent::Closed { id, reason, .. } => self.close_context(id, *reason, at),
+            ContextEvent::BudgetsPutBack { id, used, .. } => {
+                self.change_context(id, |context| context.set_used(used));
+            }
+            ContextEvent::Closed { id, bead, reason, taken_back, .. } => {
+                self.close_context(id, *reason, at);
+                if let Some(before) = taken_back {
+                    if let Some(work) = self.work_mut(bead) {
+                        work.last_context.clone_from(&before.last_context);
+                    }
+                    self.set_verdict(bead, before.verdict);
+                }
+            }
         }
     }
 

@@ -74,6 +74,7 @@ impl Event {
                 TownEvent::ClockAdvanced {} => "town.clock_advanced",
                 TownEvent::OperatorDid { .. } => "operator.did",
                 TownEvent::OperatorUndid { .. } => "operator.undid",
+                TownEvent::OperatorRedid { .. } => "operator.redid",
                 TownEvent::Repaired { .. } => "town.repaired",
                 TownEvent::SourceRead { .. } => "source.read",
                 TownEvent::AccountCooling { .. } => "account.cooling",
@@ -100,6 +101,7 @@ impl Event {
                 ContextEvent::Rearmed { .. } => "context.rearmed",
                 ContextEvent::Held { .. } => "context.held",
                 ContextEvent::Prioritised { .. } => "context.prioritised",
+                ContextEvent::BudgetsPutBack { .. } => "context.budgets_put_back",
                 ContextEvent::Closed { .. } => "context.closed",
             },
             Self::Dispatch(e) => match e {
@@ -172,7 +174,7 @@ impl Event {
 }
 
 /// Every type of event there is.
-pub const KINDS: [&str; 55] = [
+pub const KINDS: [&str; 57] = [
     "town.settings_changed",
     "scheduler.paused",
     "scheduler.resumed",
@@ -228,6 +230,8 @@ pub const KINDS: [&str; 55] = [
     "dispatch.stuck",
     "preemption.requested",
     "preemption.ended",
+    "operator.redid",
+    "context.budgets_put_back",
 ];
 
 impl From<TownEvent> for Event {

@@ -253,6 +253,7 @@ impl State {
         same("pause", self.pause == other.pause)?;
         same("host gate", self.host_gate == other.host_gate)?;
         same("undo list", self.undo == other.undo)?;
+        same("redo list", self.redo == other.redo)?;
         same("last dispatch", self.last_dispatch_at == other.last_dispatch_at)?;
         same("rigs", self.rigs == other.rigs)?;
         same("beads", self.beads == other.beads)?;

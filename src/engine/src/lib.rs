@@ -48,6 +48,8 @@ pub mod time;
 pub mod town;
 mod trackers;
 mod tx;
+pub mod undo;
+mod used;
 mod watch;
 
 pub use checkpoint::{CheckpointRow, UnreadableRow};
@@ -67,3 +69,4 @@ pub use state::State;
 pub use stranded::Stranded;
 pub use time::{BadTime, Millis, Timestamp};
 pub use tx::Tx;
+pub use used::Used;

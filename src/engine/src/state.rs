@@ -34,6 +34,8 @@ pub struct State {
     pub(crate) pause: Option<Pause>,
     pub(crate) host_gate: Option<String>,
     pub(crate) undo: Vec<Undoable>,
+    /// What was taken back, the last one last.
+    pub(crate) redo: Vec<Undoable>,
     pub(crate) last_dispatch_at: Option<Timestamp>,
     pub(crate) rigs: BTreeMap<RigName, Rig>,
     pub(crate) beads: Beads,

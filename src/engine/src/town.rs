@@ -6,10 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::command::Command;
 use crate::settings::Settings;
 use crate::state::State;
+pub use crate::undo::Undoable;
 use crate::{AccountName, DispatchId, RigName, Timestamp};
-
-/// How many operator commands can be taken back.
-const UNDO_DEPTH: usize = 50;
 
 /// Dispatch is stopped town-wide.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,15 +22,6 @@ pub struct Pause {
     /// When it ends by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
-}
-
-/// An operator's command that can be taken back, and how.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Undoable {
-    /// The command as a person would type it.
-    pub did: String,
-    /// What takes it back.
-    pub inverse: Vec<Command>,
 }
 
 /// What can happen to the town.
@@ -80,6 +69,20 @@ pub enum TownEvent {
     OperatorUndid {
         /// What was taken back.
         did: String,
+        /// What does it again; nothing if it could not be taken back.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        again: Vec<Command>,
+        /// Who did it.
+        actor: String,
+    },
+    /// An operator did again what was taken back last.
+    #[serde(rename = "operator.redid")]
+    OperatorRedid {
+        /// What was done again.
+        did: String,
+        /// What takes it back; nothing if it could not be done again.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        inverse: Vec<Command>,
         /// Who did it.
         actor: String,
     },
@@ -120,15 +123,9 @@ impl State {
             TownEvent::Resumed { .. } => self.pause = None,
             TownEvent::HostGate { closed_because } => self.host_gate.clone_from(closed_because),
             TownEvent::ClockAdvanced {} => {}
-            TownEvent::OperatorDid { undoable, .. } => {
-                self.undo.push(undoable.clone());
-                if self.undo.len() > UNDO_DEPTH {
-                    self.undo.remove(0);
-                }
-            }
-            TownEvent::OperatorUndid { .. } => {
-                self.undo.pop();
-            }
+            TownEvent::OperatorDid { undoable, .. } => self.apply_did(undoable),
+            TownEvent::OperatorUndid { did, again, .. } => self.apply_undid(did, again),
+            TownEvent::OperatorRedid { did, inverse, .. } => self.apply_redid(did, inverse),
             TownEvent::Repaired { .. } => self.rebuild_indexes(),
             TownEvent::SourceRead { rig, stamp } => {
                 self.sources.insert(rig.clone(), stamp.clone());
@@ -165,11 +162,6 @@ impl State {
     /// Why the host takes no new work, if so.
     pub fn host_gate(&self) -> Option<&str> {
         self.host_gate.as_deref()
-    }
-
-    /// The operator command that `undo` would take back.
-    pub fn undoable(&self) -> Option<&Undoable> {
-        self.undo.last()
     }
 
     /// When anything was last started.

@@ -3,6 +3,7 @@
 
 use crate::Timestamp;
 use crate::bead::{Bead, BeadEvent};
+use crate::command::Command;
 use crate::event::{Event, Recorded};
 use crate::state::State;
 
@@ -12,15 +13,15 @@ pub struct Tx<'a> {
     state: &'a mut State,
     at: Timestamp,
     events: Vec<Recorded>,
-    /// While a command is taken back, what that does is not itself remembered as undoable.
-    pub(crate) undoing: bool,
+    /// While a command is taken back or done again: what leads the other way, instead of entries of their own.
+    pub(crate) way_back: Option<Vec<Command>>,
 }
 
 impl<'a> Tx<'a> {
     /// Starts deciding at a time. Time never runs backwards in the log.
     pub fn new(state: &'a mut State, now: Timestamp) -> Self {
         let at = now.max(state.clock());
-        Self { state, at, events: Vec::new(), undoing: false }
+        Self { state, at, events: Vec::new(), way_back: None }
     }
 
     /// The state as it is after everything emitted so far.

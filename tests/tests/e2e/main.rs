@@ -13,5 +13,6 @@ mod operator;
 mod seed1;
 mod sling;
 mod spawn_delay;
+mod undo;
 mod workers;
 mod workspaces;

@@ -48,6 +48,8 @@ fn undo_takes_back_clear_pause_priority_and_cancel() {
     assert_eq!(town.state_of("y-1"), "cancelled");
     town.run(["undo"]).ok();
     assert_eq!(town.state_of("y-1"), "queued");
+    let last = town.json(["undo"]);
+    assert_eq!(last["message"], "took back: config set scheduler.max_polecats 1");
     assert_eq!(town.refused(["undo"]), "nothing-to-undo");
 }
 

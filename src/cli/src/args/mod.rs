@@ -270,8 +270,20 @@ pub(crate) enum Cmd {
     )]
     Worker(WorkerArgs),
     /// Take the last operator command back
-    #[command(after_long_help = "Example:\n  ym scheduler clear && ym undo")]
+    ///
+    /// Pause, resume, hold, unhold, priority, clear, retry, cancel of waiting work, park, dock, config set and unset, and
+    /// convoy stage, close, land and watch can be taken back, one after the other, up to 50. What no longer applies, or
+    /// cannot be taken back (a worker that was stopped, a convoy that was launched), is said in words and then forgotten;
+    /// nothing else changes. A setting that somebody has changed since in the file is left alone.
+    #[command(
+        after_long_help = "Examples:\n  ym scheduler clear && ym undo\n  ym config set scheduler.max_polecats 16 && ym undo"
+    )]
     Undo,
+    /// Do again what was taken back last
+    ///
+    /// Any new operator command ends what could be done again.
+    #[command(after_long_help = "Example:\n  ym undo && ym redo")]
+    Redo,
     /// Drain and stop the daemon
     #[command(
         after_long_help = "Examples:\n  ym stop --timeout 5m\n  ym stop --leave-running     # workers carry on without it"

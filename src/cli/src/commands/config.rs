@@ -1,11 +1,16 @@
-//! `ym config …`: straight to the file, which a daemon reads again when it changes.
+//! `ym config …`: looking goes straight to the file, changes through whoever serves the town.
 
+use std::path::Path;
+
+use serde::Deserialize;
 use serde_json::{Value, json};
 use yard_client::Safe;
 use yard_daemon::config::{self, Absent, KEYS};
+use yard_engine::Command;
 
 use super::Done;
 use crate::args::ConfigCmd;
+use crate::errors::Report;
 use crate::output::Tone;
 use crate::render::Table;
 use crate::session::Session;
@@ -24,25 +29,47 @@ pub(super) fn run(session: &mut Session, command: ConfigCmd) -> Done {
         }
         ConfigCmd::Set { key, value, more } => {
             let value = std::iter::once(value).chain(more).collect::<Vec<_>>().join(" ");
-            let change = config::set(&path, &key, &value)?;
-            report(session, &change)?;
+            change(session, &path, key, Some(value))?;
         }
-        ConfigCmd::Unset { key } => {
-            let change = config::unset(&path, &key)?;
-            report(session, &change)?;
-        }
+        ConfigCmd::Unset { key } => change(session, &path, key, None)?,
         ConfigCmd::List { prefix } => list(session, &path, prefix.as_deref().unwrap_or_default())?,
     }
     Ok(0)
 }
 
-fn report(session: &mut Session, change: &config::Change) -> Result<(), crate::errors::Report> {
+/// What an edit changed.
+#[derive(Deserialize)]
+struct Changed {
+    key: String,
+    old: Option<Value>,
+    value: Value,
+}
+
+/// Has whoever serves the town edit the file, who then also knows how to take it back. When nobody can, the file is
+/// edited all the same: it may be what has to be mended.
+fn change(session: &mut Session, path: &Path, key: String, value: Option<String>) -> Result<(), Report> {
+    let told = session.command(Command::Configure { key: key.clone(), value: value.clone() });
+    let changed = match told {
+        Ok(document) => serde_json::from_str(document.get())?,
+        Err(why) => {
+            let change = match &value {
+                Some(value) => config::set(path, &key, value)?,
+                None => config::unset(path, &key)?,
+            };
+            session.out.notice(&format!("the town could not be told, so ym undo does not know of it: {why}"));
+            Changed { key: change.key, old: change.old, value: change.new }
+        }
+    };
+    report(session, &changed)
+}
+
+fn report(session: &mut Session, change: &Changed) -> Result<(), Report> {
     if session.out.json() {
-        session.out.line(json!({"key": change.key, "old": change.old, "value": change.new}))?;
+        session.out.line(json!({"key": change.key, "old": change.old, "value": change.value}))?;
     } else if !session.out.quiet() {
-        let now = shown(&change.key, &change.new);
+        let now = shown(&change.key, &change.value);
         let before = match &change.old {
-            Some(old) if *old != change.new => format!(" (was {})", shown(&change.key, old)),
+            Some(old) if *old != change.value => format!(" (was {})", shown(&change.key, old)),
             _ => String::new(),
         };
         session.out.line(Safe(&format!("{} = {now}{before}", change.key)))?;
@@ -50,7 +77,7 @@ fn report(session: &mut Session, change: &config::Change) -> Result<(), crate::e
     Ok(())
 }
 
-fn list(session: &mut Session, path: &std::path::Path, prefix: &str) -> Result<(), crate::errors::Report> {
+fn list(session: &mut Session, path: &Path, prefix: &str) -> Result<(), Report> {
     let entries = config::list(path)?.into_iter().filter(|entry| entry.key.starts_with(prefix));
     if session.out.json() {
         let entries: Vec<_> = entries.collect();

@@ -78,6 +78,7 @@ pub(crate) fn run(session: &mut Session, cli: Cli) -> Done {
         Cmd::Preempt { id, candidate } => operator::preempt(session, id, candidate),
         Cmd::Worker(args) => worker::run(session, args),
         Cmd::Undo => operator::undo(session),
+        Cmd::Redo => operator::redo(session),
         Cmd::Stop { timeout, leave_running } => daemon::stop(session, timeout, leave_running),
         Cmd::Alerts { all, ack } => alerts::alerts(session, all, ack),
         Cmd::Poke { rig } => alerts::poke(session, rig),

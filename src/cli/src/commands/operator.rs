@@ -24,3 +24,7 @@ pub(super) fn preempt(session: &mut Session, id: String, candidate: Option<Strin
 pub(super) fn undo(session: &mut Session) -> Done {
     change(session, Command::Undo)
 }
+
+pub(super) fn redo(session: &mut Session) -> Done {
+    change(session, Command::Redo)
+}

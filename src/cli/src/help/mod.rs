@@ -17,7 +17,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Describe work", &["rig", "bead", "add", "convoy"]),
     ("Run it", &["sling", "scheduler", "wait", "stop", "poke"]),
     ("Look", &["why", "forecast", "show", "logs", "events", "alerts"]),
-    ("Step in", &["cancel", "kill", "preempt", "hold", "unhold", "priority", "undo"]),
+    ("Step in", &["cancel", "kill", "preempt", "hold", "unhold", "priority", "undo", "redo"]),
     ("From inside a worker", &["worker"]),
     ("Set up", &["config", "doctor", "journal", "completions", "man"]),
 ];

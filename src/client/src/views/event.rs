@@ -47,6 +47,17 @@ fn sentence(event: &Event) -> Option<(String, String)> {
                 format!("account {account} rests until {until}: {dispatch} found its service unavailable");
             Some((words, String::new()))
         }
+        Event::Town(TownEvent::OperatorDid { undoable, actor }) => {
+            Some((undoable.did.clone(), actor.clone()))
+        }
+        Event::Town(TownEvent::OperatorUndid { did, again, actor }) => {
+            let words = if again.is_empty() { "could not be taken back" } else { "taken back" };
+            Some((format!("{words}: {did}"), actor.clone()))
+        }
+        Event::Town(TownEvent::OperatorRedid { did, inverse, actor }) => {
+            let words = if inverse.is_empty() { "could not be done again" } else { "done again" };
+            Some((format!("{words}: {did}"), actor.clone()))
+        }
         Event::Dispatch(DispatchEvent::Progress { text, .. }) => {
             Some((format!("says: {text}"), String::new()))
         }

@@ -91,6 +91,13 @@ fn context_line(event: &ContextEvent) -> Line<'_> {
         ContextEvent::Prioritised { priority, actor, .. } => {
             ("queued", format!("priority {priority}"), actor.into())
         }
+        ContextEvent::BudgetsPutBack { actor, .. } => {
+            ("queued", "has its old budgets again".to_owned(), actor.into())
+        }
+        ContextEvent::Closed { taken_back: Some(before), actor, .. } => {
+            let to = before.verdict.map_or("open", |verdict| after(Next::Settled(verdict)));
+            (to, "off the schedule again: taken back".to_owned(), actor.into())
+        }
         ContextEvent::Closed { reason, detail, actor, .. } => {
             let to = match reason {
                 R::CircuitBroken => "circuit-broken",

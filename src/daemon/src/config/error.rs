@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use yard_engine::Refusal;
+
 /// Why the config cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -80,6 +82,12 @@ impl ConfigError {
             }
             other => other,
         }
+    }
+}
+
+impl From<ConfigError> for Refusal {
+    fn from(error: ConfigError) -> Self {
+        Self::new(error.code(), error.to_string()).hint(error.hint())
     }
 }
 

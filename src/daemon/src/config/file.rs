@@ -7,10 +7,12 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value as Json;
-use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
+use toml_edit::{DocumentMut, Item, Key, Table, TableLike};
+use yard_engine::undo::ConfigEdit;
 
 use super::ConfigError;
-use super::keys::{self, Absent, KEYS, KeySpec, Place};
+use super::keys::{self, Absent, KEYS, KeySpec};
+use super::put_back::{bare, entry_text, find};
 use super::settings::{entries, not_toml, read_text};
 use super::value;
 
@@ -23,6 +25,9 @@ pub struct Change {
     pub old: Option<Json>,
     /// What holds now.
     pub new: Json,
+    /// The same as it stands in the file.
+    #[serde(skip)]
+    pub edit: ConfigEdit,
 }
 
 /// A key with the value in force.
@@ -84,8 +89,12 @@ pub fn set(path: &Path, key: &str, text: &str) -> Result<Change, ConfigError> {
     let value = value::typed(&place, text)?;
     edit(path, |document| {
         let new = value::to_json(&Item::Value(value.clone()));
-        let old = put(document.as_table_mut(), &place, value)?;
-        Ok(Change { key: place.key(), old, new })
+        let old = find(document.as_table(), &place.path()).map(|(_, item)| value::to_json(&item));
+        let edit = noted(document.as_table_mut(), place.key(), &place.path(), |root, path| {
+            let key = Key::new(path.last().map(String::as_str).unwrap_or_default());
+            insert(root, path, &key, Item::Value(value))
+        })?;
+        Ok(Change { key: place.key(), old, new, edit })
     })
 }
 
@@ -96,13 +105,14 @@ pub fn unset(path: &Path, key: &str) -> Result<Change, ConfigError> {
         let table = document.as_table_mut();
         match found {
             Ok(place) => {
-                let old = take_out(table, &place.path());
-                Ok(Change { key: place.key(), old, new: default_of(place.spec) })
+                let (old, edit) = taken_out(table, place.key(), &place.path())?;
+                Ok(Change { key: place.key(), old, new: default_of(place.spec), edit })
             }
             Err(unknown) => {
                 let parts: Vec<String> = key.split('.').map(str::to_owned).collect();
-                let old = take_out(table, &parts).ok_or(unknown)?;
-                Ok(Change { key: key.to_owned(), old: Some(old), new: Json::Null })
+                let (old, edit) = taken_out(table, key.to_owned(), &parts)?;
+                let old = Some(old.ok_or(unknown)?);
+                Ok(Change { key: key.to_owned(), old, new: Json::Null, edit })
             }
         }
     })
@@ -115,11 +125,37 @@ fn default_of(spec: &KeySpec) -> Json {
     }
 }
 
-/// Puts a value in its table, making tables on the way, and keeps the comments around the old one.
-fn put(root: &mut Table, place: &Place, mut value: Value) -> Result<Option<Json>, ConfigError> {
-    let path = place.path();
-    let Some((last, tables)) = path.split_last() else { return Ok(None) };
+/// Changes an entry, and notes how it stood in the file before and stands there after.
+fn noted(
+    root: &mut Table,
+    key: String,
+    path: &[String],
+    change: impl FnOnce(&mut Table, &[String]) -> Result<(), ConfigError>,
+) -> Result<ConfigEdit, ConfigError> {
+    let before = entry_text(root, path);
+    change(root, path)?;
+    Ok(ConfigEdit { key, before, after: entry_text(root, path) })
+}
+
+fn taken_out(
+    root: &mut Table,
+    key: String,
+    path: &[String],
+) -> Result<(Option<Json>, ConfigEdit), ConfigError> {
+    let mut old = None;
+    let edit = noted(root, key, path, |root, path| {
+        old = take_out(root, path);
+        Ok(())
+    })?;
+    Ok((old, edit))
+}
+
+/// Puts an entry in its table, making tables on the way. Comments around an entry that is there already are kept;
+/// otherwise those of the new one come along, where there is room for them.
+pub(super) fn insert(root: &mut Table, path: &[String], key: &Key, item: Item) -> Result<(), ConfigError> {
+    let Some((last, tables)) = path.split_last() else { return Ok(()) };
     let mut table: &mut dyn TableLike = root;
+    let mut in_line = false;
     for part in tables {
         let item = table.entry(part).or_insert_with(|| {
             let mut new = Table::new();
@@ -127,6 +163,7 @@ fn put(root: &mut Table, place: &Place, mut value: Value) -> Result<Option<Json>
             Item::Table(new)
         });
         let found = value::to_json(item).to_string();
+        in_line = item.is_inline_table();
         table = item.as_table_like_mut().ok_or_else(|| ConfigError::BadValue {
             key: part.clone(),
             line: None,
@@ -134,21 +171,29 @@ fn put(root: &mut Table, place: &Place, mut value: Value) -> Result<Option<Json>
             found,
         })?;
     }
-    let old = table.get(last).map(value::to_json);
-    if let Some(before) = table.get(last).and_then(Item::as_value) {
-        *value.decor_mut() = before.decor().clone();
-    }
     match table.get_mut(last) {
-        Some(item) => *item = Item::Value(value),
+        Some(old) => {
+            let decor = old.as_value().map(|value| value.decor().clone());
+            *old = item;
+            if let (Some(decor), Some(new)) = (decor, old.as_value_mut()) {
+                *new.decor_mut() = decor;
+            }
+        }
+        // A comment would swallow the rest of the line.
+        None if in_line => {
+            if let Ok(value) = item.into_value() {
+                table.insert(last, Item::Value(bare(value)));
+            }
+        }
         None => {
-            table.insert(last, Item::Value(value));
+            table.entry_format(key).or_insert(item);
         }
     }
-    Ok(old)
+    Ok(())
 }
 
 /// Takes a value out, and the tables that held nothing else.
-fn take_out(table: &mut dyn TableLike, path: &[String]) -> Option<Json> {
+pub(super) fn take_out(table: &mut dyn TableLike, path: &[String]) -> Option<Json> {
     let (first, rest) = path.split_first()?;
     if rest.is_empty() {
         return table.remove(first).map(|item| value::to_json(&item));
@@ -165,7 +210,7 @@ fn take_out(table: &mut dyn TableLike, path: &[String]) -> Option<Json> {
 }
 
 /// Changes the file under its lock: read, change, write beside, rename. Nothing is written if nothing changed.
-fn edit<T>(
+pub(super) fn edit<T>(
     path: &Path,
     change: impl FnOnce(&mut DocumentMut) -> Result<T, ConfigError>,
 ) -> Result<T, ConfigError> {

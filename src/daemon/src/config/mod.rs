@@ -8,11 +8,13 @@
 mod error;
 mod file;
 mod keys;
+mod put_back;
 mod settings;
 mod value;
 
 pub use error::ConfigError;
 pub use file::{Change, Entry, get, list, set, unset};
 pub use keys::{Absent, KEYS, KeySpec, Kind};
+pub use put_back::{PutBack, put_back};
 pub use settings::{parse_settings, read_settings};
 pub use value::parse_size;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
 use yard_client::views::{DaemonView, HeardView, RecoverView};
 use yard_client::{Ask, Reply, Request, ServerRole};
 use yard_engine::command::SlingRequest;
@@ -13,6 +14,7 @@ use yard_engine::{Answer, Asker, Command, Kitchen, Millis, Recorded, Refusal};
 use super::{Core, Owed};
 use crate::attach::attach;
 use crate::clock::instant_after;
+use crate::config::Change;
 use crate::eventlog::send_events;
 use crate::input::ReplyTo;
 use crate::launch;
@@ -66,7 +68,7 @@ impl Core {
                 } else {
                     self.poke(rig.as_deref());
                     self.next_scan = Instant::now();
-                    Reply::document(&serde_json::json!({"poked": true, "alerts": self.config_notices()}))
+                    Reply::document(&json!({"poked": true, "alerts": self.config_notices()}))
                 };
                 owed.push(Owed::Reply(reply_to, reply));
             }
@@ -107,7 +109,8 @@ impl Core {
             }
             _ => None,
         };
-        let kitchen = self.kitchen_for(command);
+        let mut kitchen = self.kitchen_for(command);
+        let edited = self.edit_config(command, &mut kitchen);
         let now = self.now;
         let dead = match command {
             Command::Recover { dry_run: false } => self.look_for_dead_workers(),
@@ -153,12 +156,30 @@ impl Core {
             }),
             Answer::Created { ids } => {
                 let id = ids.first().cloned();
-                Answered::Now(Reply::document(&serde_json::json!({"id": id, "ids": ids})))
+                Answered::Now(Reply::document(&json!({"id": id, "ids": ids})))
             }
-            Answer::Done { changed, message, ids } => Answered::Now(Reply::document(
-                &serde_json::json!({"changed": changed, "message": message, "ids": ids}),
-            )),
+            Answer::Done { changed, message, ids } => {
+                let done = json!({"changed": changed, "message": message, "ids": ids});
+                Answered::Now(Reply::document(&self.with_more(command, done, edited.as_ref())))
+            }
         })
+    }
+
+    /// Adds what some commands say besides: which setting changed, and what undo and redo would be about next.
+    fn with_more(&self, command: &Command, mut done: Value, edited: Option<&Change>) -> Value {
+        if let Some(change) = edited {
+            done["key"] = change.key.clone().into();
+            (done["old"], done["value"]) = (json!(change.old), change.new.clone());
+        }
+        if let Command::Undo | Command::Redo = command {
+            let state = self.store.state();
+            for (key, next) in [("undo", state.undoable()), ("redo", state.redoable())] {
+                if let Some(next) = next {
+                    done[key] = next.did.clone().into();
+                }
+            }
+        }
+        done
     }
 
     /// Cooks what a command would use before it is decided, so that a bad formula is refused and not queued.
@@ -222,6 +243,7 @@ impl Core {
             Command::Resume
                 | Command::Retry { .. }
                 | Command::Undo
+                | Command::Redo
                 | Command::Hold { held: false, .. }
                 | Command::ConvoyCreate(_)
                 | Command::ConvoyAdd { .. }

@@ -3,6 +3,7 @@
 
 mod alerts;
 mod asks;
+mod edits;
 mod slow;
 mod sources;
 mod upkeep;

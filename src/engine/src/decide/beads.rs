@@ -187,6 +187,7 @@ impl Tx<'_> {
             bead: id.clone(),
             reason: CloseReason::StaleWorkBead,
             detail: Some(detail),
+            taken_back: None,
             actor: asker.actor.to_owned(),
         };
         self.emit(event);

@@ -6,7 +6,7 @@ use super::Asker;
 use super::alerts::Condition;
 use super::bounds::{check_base_branch, check_title, check_watcher};
 use crate::alert::AlertKind;
-use crate::command::{Answer, NewConvoy};
+use crate::command::{Answer, Command, NewConvoy};
 use crate::convoy::{Convoy, ConvoyEvent};
 use crate::readiness::list;
 use crate::refusal::Refusal;
@@ -96,7 +96,7 @@ impl Tx<'_> {
     }
 
     /// The one way a convoy closes; whoever wanted to know is told once.
-    fn end_convoy(&mut self, id: &ConvoyId, reason: &str, actor: &str) {
+    pub(super) fn end_convoy(&mut self, id: &ConvoyId, reason: &str, actor: &str) {
         self.emit(ConvoyEvent::Closed { id: id.clone(), reason: reason.to_owned(), actor: actor.to_owned() });
         let Some(convoy) = self.state().convoy(id) else { return };
         // The convoys that slings make by themselves are nobody's news.
@@ -153,6 +153,8 @@ impl Tx<'_> {
         }
         self.state().no_open_beads(&id, force)?;
         self.end_convoy(&id, reason.unwrap_or("closed"), asker.actor);
+        let inverse = Command::ConvoyReopen { id: id.to_string() };
+        self.can_be_undone(asker, format!("convoy close {id}"), vec![inverse]);
         Ok(done(true, format!("{id} is closed"), &id))
     }
 
@@ -184,6 +186,8 @@ impl Tx<'_> {
             return Ok(done(false, format!("would land {id}"), &id));
         }
         self.end_convoy(&id, "landed by its owner", asker.actor);
+        let inverse = Command::ConvoyReopen { id: id.to_string() };
+        self.can_be_undone(asker, format!("convoy land {id}"), vec![inverse]);
         Ok(done(true, format!("{id} has landed"), &id))
     }
 
@@ -206,7 +210,10 @@ impl Tx<'_> {
         }
         let (watcher, actor) = (watcher.to_owned(), asker.actor.to_owned());
         let message = format!("{watcher} {verb} {id}");
+        let word = if wants { "watch" } else { "unwatch" };
+        let inverse = Command::ConvoyWatch { id: id.to_string(), watcher: watcher.clone(), wants: !wants };
         self.emit(ConvoyEvent::Watched { id: id.clone(), watcher, wants, actor });
+        self.can_be_undone(asker, format!("convoy {word} {id}"), vec![inverse]);
         Ok(done(true, message, &id))
     }
 }

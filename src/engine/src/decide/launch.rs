@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::Asker;
 use super::bounds::check_title;
-use crate::command::{Answer, SlingRequest, SlingResult};
+use crate::command::{Answer, Command, SlingRequest, SlingResult};
 use crate::convoy::{CONVOY_PREFIX, Convoy, ConvoyEvent, Staged};
 use crate::readiness::list;
 use crate::refusal::Refusal;
@@ -60,6 +60,9 @@ impl Tx<'_> {
         let id = convoy.id.clone();
         self.emit(ConvoyEvent::Staged { convoy: Box::new(convoy), actor: asker.actor.to_owned() });
         let launched = launch.then(|| self.let_go(asker, &id, &plan));
+        if !launch {
+            self.staging_can_be_undone(asker, &id, known);
+        }
         Ok(Answer::Staged { convoy_id: Some(id), restaged: known, plan: Box::new(plan), launched })
     }
 
@@ -99,12 +102,26 @@ impl Tx<'_> {
         Ok(Answer::Launched { convoy_id: id, wave1 })
     }
 
+    /// A convoy that was staged can be put away; one that was only planned anew cannot be planned as before.
+    fn staging_can_be_undone(&mut self, asker: &Asker<'_>, id: &ConvoyId, known: bool) {
+        let did = format!("convoy stage {id}");
+        if known {
+            let why = "it was staged before, and was only planned afresh".to_owned();
+            return self.cannot_be_undone(asker, did, why);
+        }
+        self.can_be_undone(asker, did, vec![Command::ConvoyUnstage { id: id.to_string() }]);
+    }
+
     /// Opens a convoy as planned, and puts its first wave on the schedule.
     fn let_go(&mut self, asker: &Asker<'_>, id: &ConvoyId, plan: &StagePlan) -> Vec<SlingResult> {
         let (tracked, waves) = (self.state().tracked_by(id, plan), wave_sizes(plan));
         let expected_end = self.state().expected_at_launch(id, &tracked, self.now());
         let actor = asker.actor.to_owned();
         self.emit(ConvoyEvent::Launched { id: id.clone(), tracked, waves, expected_end, actor });
+        let why = format!(
+            "its beads are on the schedule; ym convoy close {id} --force ends the convoy, ym scheduler clear empties the schedule"
+        );
+        self.cannot_be_undone(asker, format!("convoy launch {id}"), why);
         let first = plan.waves.first().map(Vec::as_slice).unwrap_or_default();
         first.iter().map(|bead| self.feed_one(bead, id, asker.actor)).collect()
     }

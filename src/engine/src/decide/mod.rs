@@ -17,6 +17,8 @@ mod schedule;
 mod sling;
 mod sources;
 mod time;
+mod undo;
+mod undo_convoys;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -27,14 +29,17 @@ pub(crate) use sling::sling_priority;
 use crate::command::{Answer, Command};
 use crate::refusal::Refusal;
 use crate::tx::Tx;
+use crate::undo::ConfigEdit;
 use crate::{FormulaName, RigName};
 
-/// What the outside world found out for a command before it is decided: formulas are files, and the engine reads
-/// none. Absent means fine.
+/// What the outside world found out for a command before it is decided: formulas and the config are files, and the
+/// engine reads and writes none. Absent means fine.
 #[derive(Debug, Clone, Default)]
 pub struct Kitchen {
     /// Formulas that cannot be cooked for a rig, and why.
     pub spoiled: BTreeMap<(RigName, FormulaName), String>,
+    /// What became of edits of the config file, by key.
+    pub edits: BTreeMap<String, Result<ConfigEdit, Refusal>>,
 }
 
 /// Who is asking, and whether this process dispatches by itself.
@@ -94,7 +99,16 @@ impl Tx<'_> {
             Command::ConvoyWatch { id, watcher, wants } => self.convoy_watch(asker, id, watcher, *wants),
             Command::Recover { dry_run } => Ok(self.recover(asker, *dry_run)),
             Command::AlertAck { id } => self.alert_ack(asker, id),
+            Command::Configure { key, value } => self.configure(asker, key, value.as_deref()),
             Command::Undo => self.undo(asker),
+            Command::Redo => self.redo(asker),
+            Command::PauseAgain { pause } => self.pause_again(asker, pause),
+            Command::Withdraw { contexts, verdict } => self.withdraw(asker, contexts, *verdict),
+            Command::PutBudgetsBack { context, used } => self.put_budgets_back(asker, context, used),
+            Command::PreemptNoMore { victim } => self.preempt_no_more(asker, victim),
+            Command::ConvoyUnstage { id } => self.convoy_unstage(asker, id),
+            Command::ConvoyReopen { id } => self.convoy_reopen(asker, id),
+            Command::ConfigPutBack { edit } => self.config_put_back(asker, edit),
         }
     }
 }

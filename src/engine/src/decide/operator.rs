@@ -1,4 +1,4 @@
-//! What an operator does to single beads: hold, priority, cancel, kill; convoys by hand; and taking things back.
+//! What an operator does to single beads: hold, priority, cancel, kill.
 
 use super::Asker;
 use super::bounds::check_priority;
@@ -6,20 +6,10 @@ use crate::command::{Answer, Command};
 use crate::context::{CloseReason, ContextEvent};
 use crate::dispatch::StopReason;
 use crate::refusal::Refusal;
-use crate::town::{TownEvent, Undoable};
 use crate::tx::Tx;
 use crate::{BeadId, ContextId};
 
 impl Tx<'_> {
-    /// Remembers how to take a command back.
-    pub(super) fn can_be_undone(&mut self, asker: &Asker<'_>, did: String, inverse: Vec<Command>) {
-        if self.undoing {
-            return;
-        }
-        let undoable = Undoable { did, inverse };
-        self.emit(TownEvent::OperatorDid { undoable, actor: asker.actor.to_owned() });
-    }
-
     fn scheduled(&self, text: &str) -> Result<(BeadId, ContextId), Refusal> {
         let id = self.state().find_bead(text)?;
         let work = self.state().work(&id).cloned().unwrap_or_default();
@@ -74,6 +64,9 @@ impl Tx<'_> {
                 return Ok(done(false, format!("{live} is being stopped already"), &bead));
             }
             self.terminate(&live, StopReason::UserCancelled, at_once, asker.actor);
+            let did = format!("{} {bead}", if at_once { "kill" } else { "cancel" });
+            let why = format!("{live} was told to stop; ym scheduler retry {bead} runs it anew");
+            self.cannot_be_undone(asker, did, why);
             return Ok(done(true, format!("{live} is being stopped"), &bead));
         }
         if let Some(context) = work.context {
@@ -90,24 +83,6 @@ impl Tx<'_> {
             return Ok(done(true, format!("{bead} is cancelled"), &bead));
         }
         Err(Refusal::new("not-scheduled", format!("{bead} is neither running nor scheduled")))
-    }
-
-    /// Takes the last operator command back. What its inverse would itself make undoable is not remembered.
-    pub(super) fn undo(&mut self, asker: &Asker<'_>) -> Result<Answer, Refusal> {
-        let Some(last) = self.state().undoable().cloned() else {
-            return Err(Refusal::new("nothing-to-undo", "there is no command to take back")
-                .hint("pause, resume, hold, unhold, priority, clear, cancel of waiting work, park and dock can be taken back"));
-        };
-        self.undoing = true;
-        // A command that no longer applies (the bead has started meanwhile) leaves nothing to take back.
-        let undone = last.inverse.iter().try_for_each(|command| self.decide(asker, command).map(|_| ()));
-        self.undoing = false;
-        self.emit(TownEvent::OperatorUndid { did: last.did.clone(), actor: asker.actor.to_owned() });
-        let message = match &undone {
-            Ok(()) => format!("took back: {}", last.did),
-            Err(refusal) => format!("{:?} can no longer be taken back: {}", last.did, refusal.message),
-        };
-        Ok(Answer::Done { changed: undone.is_ok(), message, ids: Vec::new() })
     }
 }
 

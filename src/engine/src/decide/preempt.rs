@@ -2,7 +2,7 @@
 //! there is no reason for it any more.
 
 use super::Asker;
-use crate::command::Answer;
+use crate::command::{Answer, Command};
 use crate::dispatch::{Outcome, StopReason};
 use crate::preempt::{Cycle, Method, Outlook, PreemptionEvent, ROUNDS};
 use crate::readiness::list;
@@ -73,7 +73,7 @@ impl Tx<'_> {
         self.emit(PreemptionEvent::Requested { cycle, delta, actor: actor.to_owned() });
     }
 
-    fn end_preemption(&mut self, cycle: &Cycle, method: Method, why: String) {
+    pub(super) fn end_preemption(&mut self, cycle: &Cycle, method: Method, why: String) {
         let (victim, bead) = (cycle.victim.clone(), cycle.bead.clone());
         self.emit(PreemptionEvent::Ended { victim, bead, method, why });
     }
@@ -125,6 +125,8 @@ impl Tx<'_> {
             None => self.state().best_candidate(&victim)?,
         };
         self.ask_to_yield(&victim, &context, 1, true, asker.actor);
+        let inverse = Command::PreemptNoMore { victim: victim.clone() };
+        self.can_be_undone(asker, format!("preempt {}", victim.bead()), vec![inverse]);
         let patience = humane(self.state().settings.preemption.timeout.0);
         let bead = self.state().context(&context).map(|c| c.bead().to_string()).unwrap_or_default();
         let message = format!(

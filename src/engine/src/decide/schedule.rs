@@ -2,7 +2,7 @@
 
 use super::Asker;
 use super::alerts::bead_key;
-use crate::bead::Verdict;
+use crate::bead::{BeadEntry, Verdict};
 use crate::command::{Answer, Command};
 use crate::context::{CloseReason, Context, ContextEvent};
 use crate::plan::{Pass, Scope};
@@ -57,11 +57,10 @@ impl Tx<'_> {
             return Ok(done(false, format!("dispatch is paused already, by {}", old.by)));
         }
         self.emit(TownEvent::Paused { pause: pause.clone() });
-        let inverse = match before {
-            None => Command::Resume,
-            Some(old) => Command::Pause { reason: old.reason, until: old.until },
-        };
-        self.can_be_undone(asker, "scheduler pause".to_owned(), vec![inverse]);
+        let inverse = before.map_or(Command::Resume, |pause| Command::PauseAgain { pause });
+        let span = pause.until.map(|until| format!(" --for {}", as_typed(until.since(pause.at))));
+        let did = format!("scheduler pause{}", span.unwrap_or_default());
+        self.can_be_undone(asker, did, vec![inverse]);
         let until = pause.until.map(|t| format!(" until {t}")).unwrap_or_default();
         Ok(done(true, format!("dispatch paused by {}{until}", pause.by)))
     }
@@ -71,8 +70,7 @@ impl Tx<'_> {
             return done(false, "dispatch is not paused".to_owned());
         };
         self.emit(TownEvent::Resumed { actor: asker.actor.to_owned() });
-        let inverse = Command::Pause { reason: pause.reason, until: pause.until };
-        self.can_be_undone(asker, "scheduler resume".to_owned(), vec![inverse]);
+        self.can_be_undone(asker, "scheduler resume".to_owned(), vec![Command::PauseAgain { pause }]);
         done(true, "dispatch resumed".to_owned())
     }
 
@@ -113,27 +111,39 @@ impl Tx<'_> {
         detail: Option<String>,
     ) {
         let (id, bead, actor) = (id.clone(), bead.clone(), asker.actor.to_owned());
-        self.emit(ContextEvent::Closed { id, bead, reason, detail, actor });
+        self.emit(ContextEvent::Closed { id, bead, reason, detail, taken_back: None, actor });
     }
 
     /// Opens successors of cleared contexts, with everything they had.
     pub(super) fn restore(&mut self, asker: &Asker<'_>, contexts: &[ContextId]) -> Answer {
         let mut ids = Vec::new();
+        let mut opened: Vec<(Option<Verdict>, Vec<ContextId>)> = Vec::new();
         for id in contexts {
             let Some(old) = self.state().context(id).cloned() else { continue };
-            let free = self
-                .state()
-                .bead(old.bead())
-                .is_some_and(|e| !e.bead.is_closed() && e.work.context.is_none() && e.work.live.is_none());
-            if free {
-                let bead = old.bead().clone();
-                self.open_successor(asker.actor, old);
-                self.close_stale_context(asker, &bead);
-                ids.push(bead.to_string());
+            let entry = self.state().bead(old.bead());
+            let free =
+                |e: &&BeadEntry| !e.bead.is_closed() && e.work.context.is_none() && e.work.live.is_none();
+            let Some(verdict) = entry.filter(free).map(|e| e.work.verdict) else { continue };
+            let bead = old.bead().clone();
+            self.open_successor(asker.actor, old);
+            let context = self.state().work(&bead).and_then(|work| work.context.clone());
+            match opened.last_mut() {
+                Some((same, list)) if *same == verdict => list.extend(context),
+                _ => opened.push((verdict, context.into_iter().collect())),
             }
+            self.close_stale_context(asker, &bead);
+            ids.push(bead.to_string());
         }
+        self.end_cost_alerts();
+        if ids.is_empty() {
+            let message = "what was taken off is closed, taken or scheduled again by now";
+            return done(false, message.to_owned());
+        }
+        let withdraw = |(verdict, contexts)| Command::Withdraw { contexts, verdict };
+        let did = format!("restore {}", ids.join(" "));
+        self.can_be_undone(asker, did, opened.into_iter().map(withdraw).collect());
         let message = format!("{} back on the schedule", ids.len());
-        Answer::Done { changed: !ids.is_empty(), message, ids }
+        Answer::Done { changed: true, message, ids }
     }
 
     /// Opens a context that keeps the fields, the time enqueued and the counters of the one it succeeds.
@@ -162,8 +172,14 @@ impl Tx<'_> {
             return Ok(done(false, format!("{id} is running")));
         }
         if let Some(context) = entry.work.context.clone() {
-            self.emit(ContextEvent::Rearmed { id: context, fresh: true, actor: asker.actor.to_owned() });
+            let used = self.state().contexts[&context].used();
+            let actor = asker.actor.to_owned();
+            self.emit(ContextEvent::Rearmed { id: context.clone(), fresh: true, actor });
             self.end_cost_alerts();
+            if self.state().contexts[&context].used() != used {
+                let inverse = Command::PutBudgetsBack { context, used };
+                self.can_be_undone(asker, format!("scheduler retry {id}"), vec![inverse]);
+            }
             let still =
                 self.state().reasons(&id).into_iter().find(|reason| reason.code == ReasonCode::CostLimit);
             let still = still.map(|reason| format!("; but {}", reason.message)).unwrap_or_default();
@@ -183,13 +199,27 @@ impl Tx<'_> {
                 old.renew_budgets();
                 old.fields.last_failure = None;
                 (old.deadline, old.held) = (None, false);
+                let verdict = entry.work.verdict;
                 self.open_successor(asker.actor, old);
                 self.end_cost_alerts();
+                let context = self.state().work(&id).and_then(|work| work.context.clone());
+                let inverse = Command::Withdraw { contexts: context.into_iter().collect(), verdict };
+                self.can_be_undone(asker, format!("scheduler retry {id}"), vec![inverse]);
                 Ok(about(&id, format!("{id} is scheduled again, with fresh budgets")))
             }
             _ => Err(Refusal::new("nothing-to-retry", format!("{id} has not failed"))
                 .hint(format!("ym sling {id} asks for it to be run; ym why {id} says how it stands"))),
         }
+    }
+}
+
+/// A span as a person would have typed it.
+fn as_typed(span: std::time::Duration) -> String {
+    match span.as_secs_f64().round() as u64 {
+        0 => format!("{}ms", span.as_millis()),
+        hours if hours.is_multiple_of(3600) => format!("{}h", hours / 3600),
+        minutes if minutes.is_multiple_of(60) => format!("{}m", minutes / 60),
+        seconds => format!("{seconds}s"),
     }
 }
 

@@ -69,6 +69,7 @@ pub(crate) enum Ask {
     Ack(usize),
     Rig(RigSwitch),
     Undo,
+    Redo,
 }
 
 pub(crate) fn kind() -> impl Strategy<Value = DepKind> {
@@ -122,6 +123,7 @@ pub(crate) fn ask() -> impl Strategy<Value = Ask> {
         1 => (0_usize..4).prop_map(Ask::Ack),
         1 => proptest::sample::select(switches.to_vec()).prop_map(Ask::Rig),
         1 => Just(Ask::Undo),
+        1 => Just(Ask::Redo),
     ]
 }
 
@@ -255,5 +257,6 @@ pub(crate) fn command(town: &Town, ask: &Ask) -> Command {
         }
         Ask::Rig(switch) => Command::RigSwitch { name: rig_name("web"), switch: *switch },
         Ask::Undo => Command::Undo,
+        Ask::Redo => Command::Redo,
     }
 }

@@ -33,5 +33,6 @@ mod stage_findings;
 mod stage_graphs;
 mod timing;
 mod town;
+mod undoing;
 mod words;
 mod workspace;

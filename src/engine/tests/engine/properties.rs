@@ -158,7 +158,17 @@ fn sample_log() -> Vec<yard_engine::Recorded> {
     workspace_events(&mut town);
     convoy_events(&mut town);
     tracker_events(&mut town);
+    second_thoughts(&mut town);
     town.log
+}
+
+fn second_thoughts(town: &mut Town) {
+    town.does(&Command::Clear { bead: None });
+    for command in [Command::Undo, Command::Redo, Command::Undo] {
+        town.does(&command);
+    }
+    town.does(&Command::Retry { bead: "gt-low".to_owned() });
+    town.does(&Command::Undo);
 }
 
 fn tracker_events(town: &mut Town) {

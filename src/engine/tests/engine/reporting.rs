@@ -211,7 +211,7 @@ fn a_kill_follows_a_cancel_and_needs_a_worker() {
     let mut town = one_running();
     cancel(&mut town, false);
     cancel(&mut town, true);
-    assert_eq!(town.kinds_since(town.log.len() - 2), ["dispatch.stop_requested"; 2]);
+    assert_eq!(town.count("dispatch.stop_requested"), 2);
     town.bead("gt-b");
     town.sling(&["gt-b"]);
     let kill = Command::Cancel { id: "gt-b".to_owned(), at_once: true };
