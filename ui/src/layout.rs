@@ -80,7 +80,7 @@ pub fn plan(console: &Console) -> Plan {
     let banner = match &console.mode {
         Mode::Live => 0,
         Mode::Replay(_) => 5,
-        Mode::WhatIf(what_if) => (what_if.knobs.len() as u16 + 3).clamp(9, (bottom - top) / 2),
+        Mode::WhatIf(what_if) => (what_if.knobs.len() as u16 + 3).max(9).min((bottom - top) / 2),
     };
     if banner > 0 && framed {
         plan.banner = Some(Rect::new(0, top, width, banner));
