@@ -32,6 +32,8 @@ pub mod table;
 mod terminal;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 pub mod text;
 pub mod theme;
 mod timeline;

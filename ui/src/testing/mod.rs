@@ -1,10 +1,15 @@
 //! A yard for tests: a real engine decides, and the console hears of it as it would of a real town.
 
+pub(crate) mod apollo;
+pub(crate) mod scenes;
+pub(crate) mod session;
+pub(crate) mod story;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use yard_engine::bead::{DepKind, Dependency};
-use yard_engine::command::{NewBead, SlingRequest};
+use yard_engine::command::{NewBead, SlingRequest, WorkerSays};
 use yard_engine::dispatch::Category;
 use yard_engine::plan::Scope;
 use yard_engine::rig::Rig;
@@ -46,9 +51,14 @@ pub(crate) struct Yard {
 impl Yard {
     /// A town in direct mode with one rig, `gt`.
     pub(crate) fn new() -> Self {
+        Self::made_at(BEGINNING)
+    }
+
+    /// The same, made at another time.
+    pub(crate) fn made_at(millis: i64) -> Self {
         let mut yard = Self {
             state: State::default(),
-            now: Timestamp::from_millis(BEGINNING),
+            now: Timestamp::from_millis(millis),
             log: Vec::new(),
             town: Town::unknown(PathBuf::from("/towns/gastown")),
         };
@@ -158,6 +168,11 @@ impl Yard {
 
     /// Its worker ends with this code; the planner goes on.
     pub(crate) fn exits(&mut self, id: &str, code: i32) {
+        self.ends(id, code, Category::Crash, &format!("exit {code}"));
+    }
+
+    /// The same, when a failure is of another class and has words of its own.
+    pub(crate) fn ends(&mut self, id: &str, code: i32, category: Category, message: &str) {
         let dispatch = self.live(id);
         let exit = WorkerExit {
             code: Some(code),
@@ -165,9 +180,9 @@ impl Yard {
             step: None,
             stopped: false,
             awaits_close: false,
-            category: Category::Crash,
+            category,
             active: None,
-            message: format!("exit {code}"),
+            message: message.to_owned(),
             resumes: false,
         };
         self.act(|tx| tx.worker_ended(&dispatch, &exit));
@@ -179,6 +194,12 @@ impl Yard {
         let dispatch = self.live(id);
         self.act(|tx| tx.worker_start_failed(&dispatch, error));
         self.pass();
+    }
+
+    /// Its worker says something.
+    pub(crate) fn says(&mut self, id: &str, says: WorkerSays) {
+        let dispatch = self.live(id).to_string();
+        self.must(&Command::Worker { dispatch, says });
     }
 
     /// The town as the console has it.

@@ -1,0 +1,4 @@
+//! Tests of the console as a whole, on the towns of [`crate::testing`].
+
+mod frames;
+mod hostile;
