@@ -104,7 +104,8 @@ pub fn plan(console: &Console) -> Plan {
     plan.main = area;
     if framed && width >= SIDE_FROM && console.view == View::Yard && !alone {
         let detail = if width >= DETAIL_FROM { (width / 5).min(44) } else { 0 };
-        let list = ((width - detail) / 2).max(60);
+        // A little more than half, so that titles and reasons can be read.
+        let list = ((width - detail) * 11 / 20).max(60);
         plan.main = Rect { width: list, ..area };
         plan.side = Some(Rect { x: list, width: width - detail - list, ..area });
         plan.detail = (detail > 0).then_some(Rect { x: width - detail, width: detail, ..area });

@@ -39,7 +39,7 @@ impl Pen<'_> {
         self.buf.set_stringn(area.x, area.y, text, usize::from(area.width), style);
     }
 
-    /// Writes a line of several styles.
+    /// Writes a line of several styles; what does not fit is cut, and it shows.
     pub(crate) fn line(&mut self, area: Rect, row: u16, line: &Line<'_>) {
         if row >= area.height {
             return;
@@ -47,7 +47,20 @@ impl Pen<'_> {
         let place = self.buf.area.intersection(Rect::new(area.x, area.y + row, area.width, 1));
         if !place.is_empty() && place.x == area.x {
             self.buf.set_line(place.x, place.y, line, place.width);
+            if width(line) > usize::from(place.width) {
+                self.show_cut(place);
+            }
         }
+    }
+
+    /// Marks the end of a line that was cut.
+    fn show_cut(&mut self, place: Rect) {
+        let last = place.right() - 1;
+        let before = last.saturating_sub(1).max(place.x);
+        // A letter of two cells cannot be cut in half.
+        let at = if self.buf[(before, place.y)].symbol().width() > 1 { before } else { last };
+        self.buf[(last, place.y)].set_symbol(" ");
+        self.buf[(at, place.y)].set_symbol(self.look.glyphs.ellipsis);
     }
 
     /// Gives a whole line another style, without touching its text.
@@ -81,6 +94,8 @@ impl Pen<'_> {
     /// Clears an area, for what lies over the view.
     pub(crate) fn clear(&mut self, area: Rect) {
         Clear.render(self.buf.area.intersection(area), self.buf);
+        // Cleared cells have the terminal's own colours, which are not those of every theme.
+        self.tint(area, self.style(Role::Text));
     }
 
     /// A title of a frame.

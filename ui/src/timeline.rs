@@ -90,7 +90,10 @@ impl Axis {
             } else {
                 zone.minute(time)
             };
-            if start + text.len() <= self.columns {
+            // Half a time under the mark of now would be no time.
+            let hidden = usize::try_from(self.at(self.now))
+                .is_ok_and(|now| (start..start + text.len()).contains(&now));
+            if start + text.len() <= self.columns && !hidden {
                 for (cell, letter) in cells[start..].iter_mut().zip(text.chars()) {
                     *cell = letter.to_string();
                 }

@@ -92,7 +92,9 @@ pub(crate) fn checks(state: &State, id: &BeadId, now: Timestamp) -> Vec<Check> {
     };
     let of_rig = rig.map(|rig| room(&Limit::Rig(rig.name.clone()))).unwrap_or_default();
     check("rig", &[C::RigParked, C::RigDocked], format!("goes on; {of_rig}"));
-    check("capacity", &[C::Capacity], format!("there is room: town {}", room(&Limit::Town)));
+    let full = state.room(&Limit::Town).free() == Some(0);
+    let of_town = if full { "full now, and asked once the rest is settled" } else { "there is room" };
+    check("capacity", &[C::Capacity], format!("{of_town}: town {}", room(&Limit::Town)));
     check("host", &[C::HostLoad], "not too busy".to_owned());
     check("breaker", &[C::CircuitBroken, C::RetriesExhausted], "closed".to_owned());
     check("account", &[C::AccountCooldown], "none rests".to_owned());

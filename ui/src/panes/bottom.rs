@@ -91,6 +91,8 @@ fn typed(pen: &mut Pen<'_>, area: Rect, console: &Console, line: &Typed) {
 
 /// The keys that help here; what does not apply is dim.
 pub(crate) fn footer(pen: &mut Pen<'_>, area: Rect, console: &Console) {
+    // Closer together where that makes room for all of them.
+    let apart = if keys_width(console) > usize::from(area.width) { 1 } else { 2 };
     let mut spans = vec![Span::raw(" ")];
     let mut used = 1;
     for act in offered(console) {
@@ -100,16 +102,26 @@ pub(crate) fn footer(pen: &mut Pen<'_>, area: Rect, console: &Console) {
         let title =
             if *act == Act::Pause && console.state().pause().is_some() { "resume" } else { action.title };
         let gap = if key.chars().count() == 1 && !key.chars().all(char::is_alphanumeric) { "" } else { " " };
-        let wide = key.width() + gap.len() + title.width() + 2;
+        let wide = key.width() + gap.len() + title.width();
         if used + wide > usize::from(area.width) {
             break;
         }
+        let wide = wide + apart;
         used += wide;
         let (key_role, role) = if applies { (Role::Key, Role::Text) } else { (Role::Dim, Role::Dim) };
         spans.push(pen.span(key, key_role));
-        spans.push(pen.span(format!("{gap}{title}  "), role));
+        spans.push(pen.span(format!("{gap}{title}{}", " ".repeat(apart)), role));
     }
     pen.line(area, 0, &Line::from(spans));
+}
+
+/// How wide the keys are with two spaces between them.
+fn keys_width(console: &Console) -> usize {
+    let wide = |act: &Act| {
+        let action = act.action();
+        action.keys.first().copied().unwrap_or_default().width() + action.title.width() + 3
+    };
+    1 + offered(console).iter().map(wide).sum::<usize>()
 }
 
 fn offered(console: &Console) -> &'static [Act] {

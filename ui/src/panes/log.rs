@@ -122,7 +122,10 @@ fn coloured<'t>(text: &str) -> Line<'t> {
 
 /// Blinking and hidden text help nobody.
 fn tame(style: Style) -> Style {
-    use ratatui::style::Modifier;
+    use ratatui::style::{Color, Modifier};
+    // Back to normal means the theme's normal, not the terminal's.
+    let plain = |colour: Option<Color>| colour.filter(|colour| *colour != Color::Reset);
+    let style = Style { fg: plain(style.fg), bg: plain(style.bg), ..style };
     style.remove_modifier(Modifier::SLOW_BLINK | Modifier::RAPID_BLINK | Modifier::HIDDEN)
 }
 

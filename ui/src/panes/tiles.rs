@@ -74,10 +74,15 @@ fn guards(pen: &mut Pen<'_>, area: Rect, console: &Console, scheduler: &Schedule
         0 => pen.span("breaker closed", Role::Good),
         open => pen.span(format!("breaker {open} open"), Role::Bad),
     };
-    let first = Line::from(vec![Span::raw(" dispatch  "), dispatch]);
+    let first = Line::from(vec![Span::raw(" dispatch  "), dispatch, Span::raw("   "), breaker]);
     let tight = scheduler.capacity.limits.iter().filter(|limit| limit.name != "town" && limit.max.is_some());
     let mut limits: Vec<Span<'_>> = vec![Span::raw(" limits    ")];
-    for limit in tight.take(3) {
+    // Of an account that rests, how long is worth more than how many it might have.
+    let rests = |name: &str| {
+        let account = name.strip_prefix("account ");
+        status.resting_accounts.iter().any(|resting| account == Some(resting.account.as_str()))
+    };
+    for limit in tight.filter(|limit| !rests(&limit.name)).take(3) {
         let role = if limit.free == Some(0) { Role::Warning } else { Role::Text };
         let name = limit.name.trim_start_matches("rig ").trim_start_matches("account ");
         let text = format!("{} {}/{}  ", shown(name), limit.active, limit.max.unwrap_or(0));
@@ -96,7 +101,7 @@ fn guards(pen: &mut Pen<'_>, area: Rect, console: &Console, scheduler: &Schedule
         (None, Some(monthly)) => format!(" today, {} of {monthly} this month", spent.this_month),
         (None, None) => " today".to_owned(),
     };
-    let cost = Line::from(vec![Span::raw(format!(" cost      {}{budget}  ", spent.today)), breaker]);
+    let cost = Line::from(format!(" cost      {}{budget}", spent.today));
     lines(pen, area, "guards", &[first, Line::from(limits), cost]);
 }
 

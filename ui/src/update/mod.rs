@@ -185,6 +185,8 @@ fn staged(console: &mut Console, plan: Box<yard_client::views::StageView>) -> Ve
     if convoy.is_some() {
         console.marks.clear();
     }
+    // It said that it was planning.
+    console.said = None;
     console.layers.push(Layer::Plan(Text::default(), plan));
     vec![Effect::Forecast(Wanted { now: console.now, convoy, ..Wanted::default() })]
 }

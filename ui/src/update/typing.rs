@@ -1,7 +1,7 @@
 //! Lines one types: filter, prompt, answers; and lists that are searched by typing.
 
 use crossterm::event::{Event, KeyEvent};
-use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
+use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler;
@@ -337,6 +337,8 @@ fn find(finder: &mut Finder) {
         return;
     }
     let pattern = Pattern::parse(wanted, CaseMatching::Ignore, Normalization::Smart);
+    // The letters of a name may be apart; a whole sentence has all letters, so there they must stand together.
+    let exact = Pattern::new(wanted, CaseMatching::Ignore, Normalization::Smart, AtomKind::Substring);
     let mut matcher = Matcher::new(Config::DEFAULT);
     let mut letters = Vec::new();
     let mut scored: Vec<(u32, usize)> = Vec::new();
@@ -345,7 +347,7 @@ fn find(finder: &mut Finder) {
         let title = format!("{} {}", entry.keys, entry.title);
         let by_title =
             pattern.score(Utf32Str::new(&title, &mut letters), &mut matcher).map(|score| score * 3);
-        let by_help = pattern.score(Utf32Str::new(&entry.help, &mut letters), &mut matcher);
+        let by_help = exact.score(Utf32Str::new(&entry.help, &mut letters), &mut matcher);
         if let Some(score) = by_title.max(by_help) {
             scored.push((score, at));
         }

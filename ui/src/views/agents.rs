@@ -7,7 +7,7 @@ use yard_client::views::running;
 use crate::console::{Console, Pane};
 use crate::layout::{Plan, list_area};
 use crate::paint::Pen;
-use crate::text::{column, fit, right, shown, span};
+use crate::text::{column, right, shown, span};
 use crate::theme::Role;
 
 /// Draws it.
@@ -19,13 +19,14 @@ pub(crate) fn draw(pen: &mut Pen<'_>, plan: &Plan, console: &Console) {
         let title = format!("workers  {}", workers.len());
         pen.frame(plan.main, pen.title(&title), "l logs  a attach  x act", console.pane == Pane::Main);
         let head = format!(
-            "  {} {} {} {} {} {} {}",
+            "  {} {} {} {} {} {} {} {}",
             column("BEAD", 12, cut),
             column("TITLE", 20, cut),
             column("RIG", 10, cut),
             column("STATE", 9, cut),
             right("FOR", 4, cut),
             right("COST", 7, cut),
+            right("HEARD", 5, cut),
             "SAYS"
         );
         pen.put(list.x, list.y.saturating_sub(1), list.width, &head, pen.style(Role::Dim));
@@ -53,7 +54,7 @@ pub(crate) fn draw(pen: &mut Pen<'_>, plan: &Plan, console: &Console) {
         };
         let says = worker.progress.as_deref().or(worker.step.as_deref()).map(shown).unwrap_or_default();
         let heard = console.state().dispatch(&worker.dispatch_id).and_then(|dispatch| dispatch.heard_at);
-        let heard = heard.map(|at| format!("  heard {} ago", span(now.as_millis() - at.as_millis())));
+        let heard = heard.map(|at| span(now.as_millis() - at.as_millis()));
         let selected = line == console.agents.at;
         let text = Line::from(vec![
             Span::raw(if selected { pen.look.glyphs.cursor } else { " " }),
@@ -68,8 +69,8 @@ pub(crate) fn draw(pen: &mut Pen<'_>, plan: &Plan, console: &Console) {
                 Role::Dim,
             ),
             Span::raw(right(&worker.cost.map(|cost| cost.to_string()).unwrap_or_default(), 7, cut)),
-            Span::raw(format!(" {}", fit(&says, 60, cut))),
-            pen.span(heard.unwrap_or_default(), Role::Dim),
+            pen.span(format!(" {} ", right(&heard.unwrap_or_default(), 5, cut)), Role::Dim),
+            Span::raw(says),
         ]);
         let row = (line - console.agents.offset) as u16;
         pen.line(list, row, &text);

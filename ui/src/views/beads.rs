@@ -71,7 +71,7 @@ impl Widths {
         let rest = width.saturating_sub(fixed + slack);
         if beside || width < 72 {
             // The reason stands in the row, because the bars stand beside it or nowhere.
-            widths.why = if rest >= 18 { rest * 9 / 20 } else { 0 };
+            widths.why = if rest >= 18 { rest / 2 } else { 0 };
             widths.title = rest.saturating_sub(widths.why + usize::from(widths.why > 0));
         } else {
             widths.title = (rest * 4 / 10).clamp(8, 40);
@@ -182,8 +182,10 @@ fn empty(pen: &mut Pen<'_>, list: Rect, console: &Console) {
     } else {
         &[
             "No beads yet.",
-            ":add -- COMMAND runs a command;  :bead add TITLE makes a bead;",
-            ":rig add NAME --prefix P --path DIR brings a beads workspace in;  s stages a file of beads.",
+            ":add -- COMMAND           runs a command",
+            ":bead add TITLE           makes a bead",
+            ":rig add NAME --path DIR  brings a beads workspace in",
+            "s                         stages a file of beads",
         ]
     };
     for (row, text) in words.iter().enumerate() {

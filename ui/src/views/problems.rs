@@ -18,8 +18,9 @@ pub(crate) fn draw(pen: &mut Pen<'_>, plan: &Plan, console: &Console) {
     if plan.framed {
         let need = problems.len() - heal;
         let title = format!(
-            "problems  {} you, {heal} heal by themselves",
-            if need == 1 { "1 needs".to_owned() } else { format!("{need} need") }
+            "problems  {} you, {}",
+            if need == 1 { "1 needs".to_owned() } else { format!("{need} need") },
+            if heal == 1 { "1 heals by itself".to_owned() } else { format!("{heal} heal by themselves") }
         );
         pen.frame(plan.main, pen.title(&title), "most urgent first", console.pane == Pane::Main);
         let head = format!(
