@@ -79,7 +79,7 @@ pub(crate) fn hostile() -> Yard {
     }
     yard.ends(&live[0], 1, yard_engine::dispatch::Category::HardCap, HOSTILE[0]);
     for _ in 0..3 {
-        yard.all_but_fail("gt-h4", HOSTILE[2]);
+        yard.start_fails_if_starting("gt-h4", HOSTILE[2]);
     }
     yard.must(&Command::Pause { reason: Some(HOSTILE[0].to_owned()), until: None });
     yard.later(30);
@@ -88,7 +88,7 @@ pub(crate) fn hostile() -> Yard {
 
 impl Yard {
     /// Has the start of a bead fail, if it is being started.
-    fn all_but_fail(&mut self, id: &str, error: &str) {
+    fn start_fails_if_starting(&mut self, id: &str, error: &str) {
         let starting = self.state.bead(&bead(id)).and_then(|entry| entry.work.live.clone());
         if starting.is_some_and(|id| self.state.dispatch(&id).is_some_and(|d| d.running_at.is_none())) {
             self.start_fails(id, error);
