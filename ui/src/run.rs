@@ -308,7 +308,7 @@ impl Running {
                 }
             }
         }
-        screen.clear()?;
+        terminal::clear(screen)?;
         self.redraw = true;
         Ok(())
     }
