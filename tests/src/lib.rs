@@ -3,5 +3,6 @@
 //! Promises: tests drive the real binary and the real engine; they wait for conditions, never for time.
 
 pub mod sim;
+pub mod terminal;
 pub mod town;
 pub mod workspace;

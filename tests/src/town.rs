@@ -86,6 +86,11 @@ impl Town {
         town
     }
 
+    /// A town that somebody else has made.
+    pub fn found(root: &Path) -> Self {
+        Self { root: root.to_owned(), dir: None, daemon: None }
+    }
+
     /// The town's directory.
     pub fn root(&self) -> &Path {
         &self.root

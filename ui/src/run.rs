@@ -195,6 +195,8 @@ impl Running {
     }
 
     fn take_event(&mut self, event: Event) {
+        #[cfg(debug_assertions)]
+        panic_if_wished(&event);
         let message = match event {
             Event::Key(key) => Msg::Key(key),
             Event::Mouse(event) => Msg::Mouse(event),
@@ -308,7 +310,7 @@ impl Running {
                 }
             }
         }
-        screen.clear()?;
+        terminal::clear(screen)?;
         self.redraw = true;
         Ok(())
     }
@@ -326,6 +328,16 @@ impl Running {
         }
         command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
         command.status().map(|_| ()).map_err(|error| format!("cannot be started: {error}"))
+    }
+}
+
+/// Panics on the key named by `YM_PANIC_ON_KEY`. Only debug builds have it: a test in a real terminal must see that a
+/// panic, which nothing else provokes, gives the terminal back.
+#[cfg(debug_assertions)]
+fn panic_if_wished(event: &Event) {
+    let Ok(wished) = std::env::var("YM_PANIC_ON_KEY") else { return };
+    if let Event::Key(key) = event {
+        assert_ne!(crate::keys::name(*key), Some(wished), "YM_PANIC_ON_KEY wished for it");
     }
 }
 

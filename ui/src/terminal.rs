@@ -11,13 +11,30 @@ use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_ra
 use crossterm::{cursor, execute};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
 
 /// Whether the terminal is ours: it is given back once.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 static HOOKED: Once = Once::new();
 
 /// The screen.
-pub(crate) type Screen = Terminal<CrosstermBackend<io::Stdout>>;
+pub(crate) type Screen = Terminal<CrosstermBackend<Ours>>;
+
+/// Standard output as long as the terminal is ours, and nothing afterwards. A screen that goes out of scope shows its
+/// cursor; on a terminal that is gone ratatui complains on standard error, which is gone too, and that panics before
+/// the workers of this console are drained.
+#[derive(Debug)]
+pub(crate) struct Ours(io::Stdout);
+
+impl Write for Ours {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if TAKEN.load(Ordering::SeqCst) { self.0.write(bytes) } else { Ok(bytes.len()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if TAKEN.load(Ordering::SeqCst) { self.0.flush() } else { Ok(()) }
+    }
+}
 
 /// Takes the terminal over; a panic gives it back before it says what happened.
 pub(crate) fn take(mouse: bool) -> io::Result<Screen> {
@@ -28,10 +45,19 @@ pub(crate) fn take(mouse: bool) -> io::Result<Screen> {
             before(panic);
         }));
     });
-    enter(mouse)?;
-    let mut screen = Terminal::new(CrosstermBackend::new(stdout()))?;
-    screen.clear()?;
-    Ok(screen)
+    let taken = enter(mouse).and_then(|()| {
+        let mut screen = Terminal::new(CrosstermBackend::new(Ours(stdout())))?;
+        clear(&mut screen)?;
+        Ok(screen)
+    });
+    taken.inspect_err(|_| give_back())
+}
+
+/// Empties the screen, so that the next frame draws all of it. Not ratatui's `clear`: it asks the terminal where the
+/// cursor is, which some never answer, and whose answer crossterm misses after an event stream was dropped.
+pub(crate) fn clear(screen: &mut Screen) -> io::Result<()> {
+    let size = screen.size()?;
+    screen.resize(Rect::new(0, 0, size.width, size.height))
 }
 
 /// Enters raw mode and the other screen.

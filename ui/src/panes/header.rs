@@ -9,18 +9,26 @@ use crate::text::{count, fit, grouped, shown, span};
 use crate::theme::Role;
 use crate::town::Link;
 
+/// Cells for who paused, and why.
+const LONGEST_PAUSE: usize = 60;
+
 /// Draws it.
 pub(crate) fn draw(pen: &mut Pen<'_>, area: Rect, console: &Console) {
     let mut left = left(pen, console);
+    let wide = usize::from(area.width);
     let without_tiles = crate::layout::plan(console).tiles.is_none() && area.width >= 60 && !console.homeless;
-    let mut right = right(pen, console, !without_tiles || area.width >= 120);
-    if without_tiles {
+    let mut right = right(pen, console, !without_tiles || area.width >= 120, LONGEST_PAUSE);
+    // Who paused, and why, matters more than when work that does not start would be done.
+    if without_tiles && console.state().pause().is_none() {
         left.spans.push(Span::raw(summary(console)));
     }
-    if width(&left) + width(&right) + 1 > usize::from(area.width) {
-        right = self::right(pen, console, false);
+    let too_wide = |right: &Line<'_>| (width(&left) + width(right) + 1).saturating_sub(wide);
+    if too_wide(&right) > 0 {
+        right = self::right(pen, console, false, LONGEST_PAUSE);
+        let pause = right.spans.first().map_or(0, Span::width).saturating_sub(2 + too_wide(&right));
+        right = self::right(pen, console, false, pause.max("PAUSED".len()));
     }
-    let room = usize::from(area.width).saturating_sub(width(&right) + 1);
+    let room = wide.saturating_sub(width(&right) + 1);
     let mut text = left;
     if width(&text) > room {
         let plain: String = text.spans.iter().map(|span| span.content.as_ref()).collect();
@@ -56,8 +64,8 @@ fn summary(console: &Console) -> String {
 }
 
 /// How live it is; in long form with the time, the position in the log, and who serves.
-fn right<'t>(pen: &Pen<'_>, console: &Console, long: bool) -> Line<'t> {
-    let mut spans = vec![mode(pen, console, long), Span::raw(" ")];
+fn right<'t>(pen: &Pen<'_>, console: &Console, long: bool, pause: usize) -> Line<'t> {
+    let mut spans = vec![mode(pen, console, pause), Span::raw(" ")];
     if long {
         let time = console.look.zone.clock(console.shown_now());
         spans.push(pen.span(time, Role::Text));
@@ -77,7 +85,7 @@ fn right<'t>(pen: &Pen<'_>, console: &Console, long: bool) -> Line<'t> {
     Line::from(spans)
 }
 
-fn mode<'t>(pen: &Pen<'_>, console: &Console, long: bool) -> Span<'t> {
+fn mode<'t>(pen: &Pen<'_>, console: &Console, room: usize) -> Span<'t> {
     let special = |text: String| pen.span(format!(" {text} "), Role::Mode);
     match &console.mode {
         Mode::Replay(replay) => {
@@ -100,12 +108,11 @@ fn mode<'t>(pen: &Pen<'_>, console: &Console, long: bool) -> Span<'t> {
         return special(format!("FROZEN, {waiting} events wait"));
     }
     match console.state().pause() {
-        Some(pause) if long => {
+        Some(pause) => {
             let reason =
                 pause.reason.as_ref().map(|reason| format!(": {}", shown(reason))).unwrap_or_default();
-            special(fit(&format!("PAUSED by {}{reason}", shown(&pause.by)), 60, pen.look.glyphs.ellipsis))
+            special(fit(&format!("PAUSED by {}{reason}", shown(&pause.by)), room, pen.look.glyphs.ellipsis))
         }
-        Some(_) => special("PAUSED".to_owned()),
         None => pen.span("LIVE", Role::Live),
     }
 }
