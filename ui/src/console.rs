@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use yard_engine::{BeadId, ConvoyId, Recorded, Seq, State, Timestamp};
 
+use crate::digest::{Digest, LARGE_TOWN};
 use crate::eventlist::EventList;
 use crate::forecasts::Forecasts;
 use crate::layers::{Layer, LogPane};
 use crate::look::Look;
-use crate::problems::{Problem, problems};
+use crate::problems::Problem;
 use crate::replay::Replay;
 use crate::table::{Facts, Slack, Table, scrolled};
 use crate::town::Town;
@@ -18,11 +19,6 @@ use crate::whatif::WhatIf;
 
 /// How long something said stays on the message line, in milliseconds.
 const SAID_FOR: i64 = 8_000;
-
-/// In a town with more beads, problems are looked for once in a while.
-const LARGE_TOWN: usize = 5_000;
-/// In milliseconds.
-const PROBLEMS_EVERY: i64 = 2_000;
 
 /// The views.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,6 +146,14 @@ pub enum Outside {
     Redraw,
 }
 
+/// How much of the rows is out of date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    Anew,
+    Reordered,
+    Changed,
+}
+
 /// The whole console.
 #[derive(Debug)]
 pub struct Console {
@@ -189,10 +193,8 @@ pub struct Console {
     pub events: Cursor,
     /// Which events pass the filter.
     event_list: EventList,
-    /// What needs a person.
-    pub problems: Vec<Problem>,
-    /// When that was found.
-    problems_of: Timestamp,
+    /// What needs a person, and how far convoys are.
+    pub digest: Digest,
     /// Marked beads.
     pub marks: BTreeSet<BeadId>,
     /// Where a range of marks begins.
@@ -247,8 +249,7 @@ impl Console {
             problems_at: Cursor::default(),
             events: Cursor::default(),
             event_list: EventList::default(),
-            problems: Vec::new(),
-            problems_of: Timestamp::default(),
+            digest: Digest::default(),
             marks: BTreeSet::new(),
             range_from: None,
             layers: Vec::new(),
@@ -284,8 +285,17 @@ impl Console {
         }
     }
 
-    /// Brings the rows up to date with the town; `anew` after another state, order or filter.
+    /// Brings the rows up to date with the town; `anew` after another state.
     pub fn refresh(&mut self, anew: bool) {
+        self.bring_up_to_date(if anew { How::Anew } else { How::Changed });
+    }
+
+    /// Orders and filters the rows anew.
+    pub fn reorder(&mut self) {
+        self.bring_up_to_date(How::Reordered);
+    }
+
+    fn bring_up_to_date(&mut self, how: How) {
         let changed = self.town.take_changed();
         let state = match &self.mode {
             Mode::Live => &self.town.state,
@@ -298,6 +308,7 @@ impl Console {
             Mode::WhatIf(what_if) => what_if.scenario(),
         };
         let facts = Facts { state, waves: &self.town.waves, slack };
+        let anew = how == How::Anew;
         if anew {
             self.event_list.forget();
         }
@@ -307,16 +318,16 @@ impl Console {
                 self.event_list.refresh(self.table.filter(), self.town.recent.iter())
             }
         }
-        if anew {
-            self.table.rebuild(facts);
-        } else {
-            self.table.refresh(facts, changed);
+        match how {
+            How::Anew => self.table.rebuild(facts),
+            How::Reordered => {
+                self.table.refresh(facts, &changed);
+                self.table.reorder(facts);
+            }
+            How::Changed => self.table.refresh(facts, &changed),
         }
-        // Finding what is stranded means walking the convoys: once in a while is often enough for a large town.
-        let often = if state.bead_count() > LARGE_TOWN { PROBLEMS_EVERY } else { 0 };
-        if anew || self.now.as_millis() - self.problems_of.as_millis() >= often {
-            self.problems = problems(state, &self.town, self.now);
-            self.problems_of = self.now;
+        if state.bead_count() <= LARGE_TOWN || (anew && !matches!(self.mode, Mode::Live)) {
+            self.digest = Digest::of(state, &self.town.transient, self.now);
         }
         self.drawn = self.town.version();
     }
@@ -324,7 +335,7 @@ impl Console {
     /// The problems that the filter lets through.
     pub fn shown_problems(&self) -> Vec<&Problem> {
         let filter = self.table.filter();
-        self.problems.iter().filter(|problem| filter.lets_text_through(&problem.text())).collect()
+        self.digest.problems.iter().filter(|problem| filter.lets_text_through(&problem.text())).collect()
     }
 
     /// What the cursor is on.

@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use yard_client::views::AlertView;
 use yard_engine::forecast::{Change, Forecast, Options, Scope};
 use yard_engine::{BeadId, ConvoyId, State, Timestamp};
 
+use crate::digest::{Digest, LARGE_TOWN};
 use crate::table::Slack;
 
 /// Samples of one forecast.
@@ -22,6 +24,8 @@ pub struct Wanted {
     pub changes: Vec<Change>,
     /// A convoy of which the end is wanted, besides the town's.
     pub convoy: Option<ConvoyId>,
+    /// Alerts that the log knows nothing of.
+    pub transient: Vec<AlertView>,
 }
 
 /// What was forecast.
@@ -35,6 +39,8 @@ pub struct Forecasts {
     pub convoy: Option<(ConvoyId, Forecast)>,
     /// What was tried out, if anything.
     pub changes: Vec<Change>,
+    /// A walk over the town, if it is too large to be walked elsewhere.
+    pub digest: Option<Digest>,
 }
 
 /// Makes a forecast.
@@ -49,6 +55,7 @@ pub fn forecast(state: &State, wanted: &Wanted) -> Forecasts {
         town: Some(of(Scope::Town)),
         convoy: convoy.map(|id| (id.clone(), of(Scope::Convoy(id)))),
         changes: wanted.changes.clone(),
+        digest: (state.bead_count() > LARGE_TOWN).then(|| Digest::of(state, &wanted.transient, wanted.now)),
     }
 }
 

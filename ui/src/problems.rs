@@ -8,7 +8,6 @@ use yard_engine::{BeadId, State, Timestamp};
 use crate::actions::Act;
 use crate::console::Subject;
 use crate::theme::Role;
-use crate::town::Town;
 
 /// Something that needs a person, or will mend itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,15 +47,15 @@ impl Problem {
 /// From this rank on, nobody has to do anything.
 const HEALS: u8 = 100;
 
-type Detector = fn(&State, &Town, Timestamp, &mut Vec<Problem>);
+type Detector = fn(&State, &[AlertView], Timestamp, &mut Vec<Problem>);
 
 const DETECTORS: [Detector; 7] = [settled, stuck, held, paused, cooling, alerted, stranded];
 
 /// Everything that needs a person, most urgent first, then what mends itself.
-pub fn problems(state: &State, town: &Town, now: Timestamp) -> Vec<Problem> {
+pub fn problems(state: &State, transient: &[AlertView], now: Timestamp) -> Vec<Problem> {
     let mut found = Vec::new();
     for detect in DETECTORS {
-        detect(state, town, now, &mut found);
+        detect(state, transient, now, &mut found);
     }
     found.sort_by(|a, b| (a.rank, a.since, &a.name).cmp(&(b.rank, b.since, &b.name)));
     found
@@ -68,7 +67,7 @@ fn of_bead(state: &State, id: &BeadId) -> (Option<Subject>, String) {
 }
 
 /// Beads that were given up.
-fn settled(state: &State, _: &Town, _: Timestamp, found: &mut Vec<Problem>) {
+fn settled(state: &State, _: &[AlertView], _: Timestamp, found: &mut Vec<Problem>) {
     for (id, verdict) in state.settled() {
         let (rank, word, remedy) = match verdict {
             Verdict::CircuitBroken => (0, "BROKEN", "mend what it starts, then r retries"),
@@ -116,7 +115,7 @@ fn failure(state: &State, id: &BeadId) -> Option<String> {
 }
 
 /// Workers that give no sign of life.
-fn stuck(state: &State, _: &Town, _: Timestamp, found: &mut Vec<Problem>) {
+fn stuck(state: &State, _: &[AlertView], _: Timestamp, found: &mut Vec<Problem>) {
     for dispatch in state.live_dispatches().filter(|dispatch| dispatch.stuck) {
         let (subject, name) = of_bead(state, dispatch.id.bead());
         found.push(Problem {
@@ -134,7 +133,7 @@ fn stuck(state: &State, _: &Town, _: Timestamp, found: &mut Vec<Problem>) {
 }
 
 /// Beads that a person holds back, and forgets.
-fn held(state: &State, _: &Town, _: Timestamp, found: &mut Vec<Problem>) {
+fn held(state: &State, _: &[AlertView], _: Timestamp, found: &mut Vec<Problem>) {
     for context in state.open_contexts().filter(|context| context.held) {
         let (subject, name) = of_bead(state, context.bead());
         let waiting = state.dependents_of(context.bead()).count();
@@ -157,7 +156,7 @@ fn held(state: &State, _: &Town, _: Timestamp, found: &mut Vec<Problem>) {
 }
 
 /// The town stands still because somebody said so.
-fn paused(state: &State, _: &Town, _: Timestamp, found: &mut Vec<Problem>) {
+fn paused(state: &State, _: &[AlertView], _: Timestamp, found: &mut Vec<Problem>) {
     let Some(pause) = state.pause() else { return };
     let reason = pause.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
     found.push(Problem {
@@ -174,7 +173,7 @@ fn paused(state: &State, _: &Town, _: Timestamp, found: &mut Vec<Problem>) {
 }
 
 /// Accounts that rest.
-fn cooling(state: &State, _: &Town, now: Timestamp, found: &mut Vec<Problem>) {
+fn cooling(state: &State, _: &[AlertView], now: Timestamp, found: &mut Vec<Problem>) {
     for (account, until) in state.cooling_accounts() {
         let left = crate::text::span_exact(until.as_millis() - now.as_millis());
         found.push(Problem {
@@ -192,8 +191,8 @@ fn cooling(state: &State, _: &Town, now: Timestamp, found: &mut Vec<Problem>) {
 }
 
 /// What somebody should know and nobody has seen.
-fn alerted(state: &State, town: &Town, _: Timestamp, found: &mut Vec<Problem>) {
-    for alert in alerts(state, false, town.transient.clone()).alerts {
+fn alerted(state: &State, transient: &[AlertView], _: Timestamp, found: &mut Vec<Problem>) {
+    for alert in alerts(state, false, transient.to_vec()).alerts {
         let about = alert.ids.first().and_then(|id| id.parse::<BeadId>().ok());
         let covered = found
             .iter()
@@ -226,7 +225,7 @@ fn of_alert(alert: AlertView) -> Problem {
 }
 
 /// Convoys that cannot go on.
-fn stranded(state: &State, _: &Town, _: Timestamp, found: &mut Vec<Problem>) {
+fn stranded(state: &State, _: &[AlertView], _: Timestamp, found: &mut Vec<Problem>) {
     for convoy in yard_client::views::stranded(state, true).convoys {
         let stuck = convoy.stuck.len();
         found.push(Problem {

@@ -67,21 +67,34 @@ pub struct Facts<'a> {
 
 type Key = u128;
 
+/// A bead by its place among those that are known.
+type Place = u32;
+
 /// The rows, the order, and where the cursor is.
 #[derive(Debug)]
 pub struct Table {
     order: Order,
     reversed: bool,
     filter: Filter,
-    rows: Vec<(Key, BeadId)>,
-    keys: HashMap<BeadId, Key>,
-    /// All beads ever seen, for the sweep.
-    known: Vec<BeadId>,
+    /// What passes the filter, in order.
+    rows: Vec<(Key, Place)>,
+    /// All beads, those that came later at the end.
+    known: Vec<Known>,
+    places: HashMap<BeadId, Place>,
     swept: usize,
     selected: Option<BeadId>,
     /// The row at which the cursor stands, even if there is none.
     at: usize,
     offset: usize,
+}
+
+/// A bead, as it was when it was last looked at.
+#[derive(Debug)]
+struct Known {
+    id: BeadId,
+    standing: Option<Standing>,
+    /// Its place in the order; none if it does not pass.
+    key: Option<Key>,
 }
 
 impl Default for Table {
@@ -91,8 +104,8 @@ impl Default for Table {
             reversed: false,
             filter: Filter::default(),
             rows: Vec::new(),
-            keys: HashMap::new(),
             known: Vec::new(),
+            places: HashMap::new(),
             swept: 0,
             selected: None,
             at: 0,
@@ -102,86 +115,94 @@ impl Default for Table {
 }
 
 impl Table {
-    /// Builds everything anew, after another state, order or filter.
+    /// Builds everything anew, after another state.
     pub fn rebuild(&mut self, facts: Facts<'_>) {
-        self.known = facts.state.beads().map(|entry| entry.bead.id.clone()).collect();
-        self.keys.clear();
-        self.rows.clear();
-        for id in &self.known {
-            if let Some(key) = self.key_of(facts, id) {
-                self.rows.push((key, id.clone()));
-                self.keys.insert(id.clone(), key);
-            }
+        let state = facts.state;
+        let known = |entry: &yard_engine::bead::BeadEntry| {
+            let id = entry.bead.id.clone();
+            Known { standing: state.standing(&id), id, key: None }
+        };
+        self.known = state.beads().map(known).collect();
+        self.places = (0..).zip(&self.known).map(|(place, known)| (known.id.clone(), place)).collect();
+        self.swept = 0;
+        self.reorder(facts);
+    }
+
+    /// Orders and filters what is known anew, after another order or filter.
+    pub fn reorder(&mut self, facts: Facts<'_>) {
+        let mut known = std::mem::take(&mut self.known);
+        for known in &mut known {
+            known.key = self.key_of(facts, &known.id, known.standing);
         }
+        self.known = known;
+        let rows = (0..).zip(&self.known).filter_map(|(place, known)| Some((known.key?, place)));
+        self.rows = rows.collect();
         self.rows.sort_unstable();
         self.find_cursor();
     }
 
     /// Brings these beads up to date, and some more.
-    pub fn refresh(&mut self, facts: Facts<'_>, changed: BTreeSet<BeadId>) {
-        let mut gone = BTreeSet::new();
-        let mut come = BTreeSet::new();
-        let mut look = |table: &Self, id: &BeadId| {
-            let (before, after) = (table.keys.get(id).copied(), table.key_of(facts, id));
-            if before != after {
-                gone.extend(before.map(|key| (key, id.clone())));
-                come.extend(after.map(|key| (key, id.clone())));
-            }
-        };
-        let new: Vec<BeadId> = match facts.state.bead_count() > self.known.len() {
-            true => changed.iter().filter(|id| !self.keys.contains_key(*id)).cloned().collect(),
-            false => Vec::new(),
-        };
-        for id in &changed {
-            look(self, id);
+    pub fn refresh(&mut self, facts: Facts<'_>, changed: &BTreeSet<BeadId>) {
+        let mut look: Vec<Place> = Vec::with_capacity(changed.len() + SWEEP);
+        for id in changed {
+            let place = self.places.get(id).copied().unwrap_or_else(|| self.meet(id));
+            look.push(place);
         }
         let slice = self.known.len().min(SWEEP);
-        for step in 0..slice {
-            look(self, &self.known[(self.swept + step) % self.known.len()]);
+        look.extend((0..slice).map(|step| ((self.swept + step) % self.known.len()) as Place));
+        self.swept = (self.swept + slice).checked_rem(self.known.len()).unwrap_or(0);
+        let (mut gone, mut come) = (BTreeSet::new(), BTreeSet::new());
+        for place in look {
+            let known = &self.known[place as usize];
+            let standing = facts.state.standing(&known.id);
+            let (before, after) = (known.key, self.key_of(facts, &known.id, standing));
+            if before != after {
+                gone.extend(before.map(|key| (key, place)));
+                come.extend(after.map(|key| (key, place)));
+            }
+            let known = &mut self.known[place as usize];
+            (known.standing, known.key) = (standing, after);
         }
-        self.swept = if self.known.is_empty() { 0 } else { (self.swept + slice) % self.known.len() };
-        self.known.extend(new);
         if gone.is_empty() && come.is_empty() {
             return;
-        }
-        for (_, id) in &gone {
-            self.keys.remove(id);
-        }
-        for (key, id) in &come {
-            self.keys.insert(id.clone(), *key);
         }
         self.rows = merged(std::mem::take(&mut self.rows), &gone, come);
         self.find_cursor();
     }
 
-    fn key_of(&self, facts: Facts<'_>, id: &BeadId) -> Option<Key> {
-        let standing = facts.state.standing(id)?;
+    /// Takes note of a bead nobody has seen yet.
+    fn meet(&mut self, id: &BeadId) -> Place {
+        let place = self.known.len() as Place;
+        self.known.push(Known { id: id.clone(), standing: None, key: None });
+        self.places.insert(id.clone(), place);
+        place
+    }
+
+    fn key_of(&self, facts: Facts<'_>, id: &BeadId, standing: Option<Standing>) -> Option<Key> {
+        let standing = standing?;
         if !self.filter.lets_through(facts.state, facts.waves, id, Some(standing)) {
             return None;
         }
         let wave = || Key::from(facts.waves.of(id).unwrap_or(u32::MAX));
-        let entry = facts.state.bead(id)?;
+        let entry = || facts.state.bead(id);
         let key = match self.order {
             Order::State => Key::from(rank(standing)) << 64 | wave(),
             Order::Wave => wave() << 8 | Key::from(rank(standing)),
             Order::Priority => {
+                let entry = entry()?;
                 let context = entry.work.context.as_ref().and_then(|id| facts.state.context(id));
                 let scheduled = context.map_or(100, |context| 100 - context.priority.min(100));
                 Key::from(scheduled) << 16 | Key::from(entry.bead.priority) << 8 | Key::from(rank(standing))
             }
-            Order::Recent => Key::from(u64::MAX - entry.work.history.last().map_or(0, |seq| seq.0)),
+            Order::Recent => Key::from(u64::MAX - entry()?.work.history.last().map_or(0, |seq| seq.0)),
             Order::Slack => {
                 Key::from(facts.slack.slack(id).unwrap_or(u64::MAX)) << 8 | Key::from(rank(standing))
             }
             Order::Id => 0,
-            Order::Title => entry
-                .bead
-                .title
-                .bytes()
-                .take(16)
-                .chain(std::iter::repeat(0))
-                .take(16)
-                .fold(0, |key, byte| key << 8 | Key::from(byte.to_ascii_lowercase())),
+            Order::Title => {
+                let letters = entry()?.bead.title.bytes().chain(std::iter::repeat(0)).take(16);
+                letters.fold(0, |key, byte| key << 8 | Key::from(byte.to_ascii_lowercase()))
+            }
         };
         Some(if self.reversed { Key::MAX - key } else { key })
     }
@@ -189,20 +210,25 @@ impl Table {
     /// Puts the cursor back on its bead, on the same line of the screen; a bead that left hands it to its neighbour.
     fn find_cursor(&mut self) {
         let line = self.at.saturating_sub(self.offset);
-        let found = self.selected.as_ref().and_then(|id| self.place_of(id));
+        let found = self.selected.as_ref().and_then(|id| self.row_of(id));
         self.at = found.unwrap_or(self.at).min(self.rows.len().saturating_sub(1));
         if found.is_some() {
             self.offset = self.at.saturating_sub(line);
         }
-        self.selected = self.rows.get(self.at).map(|(_, id)| id.clone());
+        self.selected = self.id_at(self.at).cloned();
     }
 
-    fn place_of(&self, id: &BeadId) -> Option<usize> {
-        let key = *self.keys.get(id)?;
-        self.rows.binary_search(&(key, id.clone())).ok()
+    fn row_of(&self, id: &BeadId) -> Option<usize> {
+        let place = *self.places.get(id)?;
+        let key = self.known[place as usize].key?;
+        self.rows.binary_search(&(key, place)).ok()
     }
 
-    /// Sets the filter; the rows follow with the next rebuild.
+    fn id_at(&self, row: usize) -> Option<&BeadId> {
+        self.rows.get(row).map(|(_, place)| &self.known[*place as usize].id)
+    }
+
+    /// Sets the filter; the rows follow when they are ordered anew.
     pub fn set_filter(&mut self, filter: Filter) {
         self.filter = filter;
     }
@@ -246,12 +272,12 @@ impl Table {
     /// Moves the cursor.
     pub fn move_to(&mut self, at: usize) {
         self.at = at.min(self.rows.len().saturating_sub(1));
-        self.selected = self.rows.get(self.at).map(|(_, id)| id.clone());
+        self.selected = self.id_at(self.at).cloned();
     }
 
     /// Puts the cursor on a bead, if it has a row.
     pub fn select(&mut self, id: &BeadId) -> bool {
-        let Some(at) = self.place_of(id) else { return false };
+        let Some(at) = self.row_of(id) else { return false };
         self.move_to(at);
         true
     }
@@ -259,12 +285,12 @@ impl Table {
     /// The beads between two rows, both included.
     pub fn between(&self, one: usize, other: usize) -> impl Iterator<Item = &BeadId> {
         let (from, to) = (one.min(other), one.max(other));
-        self.rows.iter().skip(from).take(to - from + 1).map(|(_, id)| id)
+        self.rows.iter().skip(from).take(to - from + 1).map(|(_, place)| &self.known[*place as usize].id)
     }
 
     /// All beads that pass, in order.
     pub fn ids(&self) -> impl Iterator<Item = &BeadId> {
-        self.rows.iter().map(|(_, id)| id)
+        self.rows.iter().map(|(_, place)| &self.known[*place as usize].id)
     }
 
     /// Scrolls so that the cursor is among `height` visible rows.
@@ -279,7 +305,7 @@ impl Table {
 
     /// The visible rows.
     pub fn visible(&self, height: usize) -> impl Iterator<Item = &BeadId> {
-        self.rows.iter().skip(self.offset).take(height).map(|(_, id)| id)
+        self.rows.iter().skip(self.offset).take(height).map(|(_, place)| &self.known[*place as usize].id)
     }
 }
 
@@ -309,10 +335,10 @@ fn rank(standing: Standing) -> u8 {
 
 /// One pass over all rows, however many of them change.
 fn merged(
-    rows: Vec<(Key, BeadId)>,
-    gone: &BTreeSet<(Key, BeadId)>,
-    come: BTreeSet<(Key, BeadId)>,
-) -> Vec<(Key, BeadId)> {
+    rows: Vec<(Key, Place)>,
+    gone: &BTreeSet<(Key, Place)>,
+    come: BTreeSet<(Key, Place)>,
+) -> Vec<(Key, Place)> {
     let mut out = Vec::with_capacity(rows.len() + come.len());
     let (mut gone, mut come) = (gone.iter().peekable(), come.into_iter().peekable());
     for row in rows {
@@ -349,7 +375,7 @@ mod tests {
         for happening in ["gt-3", "gt-5", "gt-6"] {
             yard.sling(happening);
             let changed = yard.town().take_changed();
-            table.refresh(yard.facts(&NoSlack), changed);
+            table.refresh(yard.facts(&NoSlack), &changed);
             let mut fresh = Table::default();
             fresh.rebuild(yard.facts(&NoSlack));
             assert_eq!(shown(&table), shown(&fresh));
@@ -370,7 +396,7 @@ mod tests {
         let (id, line) = (table.selected().cloned(), table.cursor() - table.offset());
         yard.sling("gt-8");
         let changed = yard.town().take_changed();
-        table.refresh(yard.facts(&NoSlack), changed);
+        table.refresh(yard.facts(&NoSlack), &changed);
         assert_eq!(table.selected().cloned(), id);
         assert_eq!(table.cursor(), 6);
         assert_eq!(table.cursor() - table.offset(), line);

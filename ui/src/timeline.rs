@@ -1,7 +1,7 @@
 //! Past, running and planned work on one axis of time: the axis, the bars of one bead, and how many slots are busy.
 
+use yard_engine::BeadId;
 use yard_engine::dispatch::{Dispatch, Outcome, StopReason};
-use yard_engine::{BeadId, State};
 
 use crate::console::Console;
 use crate::text::Zone;
@@ -16,8 +16,6 @@ const COLUMNS: [i64; 18] = [
 const PAST: i64 = 35;
 /// Columns between two labels.
 const LABEL_EVERY: usize = 12;
-/// Of more dispatches than this, the load of the past is not drawn: they would be gone through in every frame.
-const MOST_DISPATCHES: usize = 20_000;
 
 /// An axis of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,38 +189,21 @@ fn fill(cells: &mut [Cell], axis: &Axis, from: i64, to: i64, cell: Cell) {
 
 /// How many slots are busy in each column: counted for the past, forecast for what comes.
 pub(crate) fn load(console: &Console, axis: &Axis) -> Vec<u32> {
-    let mut busy = vec![0_u32; axis.columns];
-    past_load(console.state(), axis, &mut busy);
-    let now = axis.at(axis.now);
-    if let Some(forecast) = &console.shown_forecasts().town {
-        for (at, count) in busy.iter_mut().enumerate() {
-            if at as i64 <= now {
-                continue;
-            }
-            let time = axis.from + at as i64 * axis.column;
-            let step = forecast.load.partition_point(|(from, _)| from.as_millis() <= time);
-            *count =
-                step.checked_sub(1).and_then(|step| forecast.load.get(step)).map_or(0, |(_, busy)| *busy);
+    let past = &console.digest.load;
+    let ahead = console.shown_forecasts().town.as_ref().map(|forecast| forecast.load.as_slice());
+    let busy = |column: usize| {
+        let from = axis.from + column as i64 * axis.column;
+        if from > axis.now {
+            let steps = ahead.unwrap_or_default();
+            let next = steps.partition_point(|(at, _)| at.as_millis() <= from);
+            return next.checked_sub(1).and_then(|last| steps.get(last)).map_or(0, |(_, busy)| *busy);
         }
-    }
-    busy
-}
-
-fn past_load(state: &State, axis: &Axis, busy: &mut [u32]) {
-    let dispatches = state.dispatches();
-    if dispatches.size_hint().0 > MOST_DISPATCHES {
-        return;
-    }
-    let last = axis.at(axis.now);
-    for dispatch in dispatches {
-        let end = dispatch.ended.as_ref().map_or(axis.now, |ended| ended.at.as_millis());
-        let (from, to) = (axis.at(dispatch.started_at.as_millis()).max(0), axis.at(end).min(last));
-        for at in from..=to {
-            if let Some(count) = usize::try_from(at).ok().and_then(|at| busy.get_mut(at)) {
-                *count += 1;
-            }
-        }
-    }
+        // The most that were live at any moment of the column.
+        let first = past.partition_point(|(at, _)| *at <= from);
+        let next = past.partition_point(|(at, _)| *at < from + axis.column);
+        past[first.saturating_sub(1)..next].iter().map(|(_, busy)| *busy).max().unwrap_or(0)
+    };
+    (0..axis.columns).map(busy).collect()
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub(crate) fn message(pen: &mut Pen<'_>, area: Rect, console: &Console) {
 fn standing_by<'t>(pen: &Pen<'_>, console: &Console) -> Line<'t> {
     let glyphs = pen.look.glyphs;
     let mut spans = Vec::new();
-    if let Some(problem) = console.problems.first().filter(|problem| !problem.heals()) {
+    if let Some(problem) = console.digest.problems.first().filter(|problem| !problem.heals()) {
         let text = format!(
             " {} {} {}: {}",
             glyphs.warning,

@@ -77,7 +77,7 @@ fn right<'t>(pen: &Pen<'_>, console: &Console, long: bool, pause: usize) -> Line
         };
         spans.push(pen.span(server, Role::Dim));
     }
-    let needs = console.problems.iter().filter(|problem| !problem.heals()).count();
+    let needs = console.digest.problems.iter().filter(|problem| !problem.heals()).count();
     if needs > 0 {
         spans.push(pen.span(format!("   {}", count(needs, "problem")), Role::Bad));
     }
@@ -127,7 +127,7 @@ pub(crate) fn one_line(pen: &mut Pen<'_>, area: Rect, console: &Console) {
         _ if state.pause().is_some() => "PAUSED",
         _ => "LIVE",
     };
-    let broken = console.problems.iter().filter(|problem| !problem.heals()).count();
+    let broken = console.digest.problems.iter().filter(|problem| !problem.heals()).count();
     let text = format!("{word} {} run {} wait {broken} bad", state.live_count(), state.open_context_count());
     pen.put(area.x, area.y, area.width, &text, pen.style(Role::Text));
 }

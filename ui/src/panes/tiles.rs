@@ -2,10 +2,10 @@
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use yard_client::views::{DaemonView, SchedulerStatus, StatusView, Waiting, scheduler_status, status};
-use yard_engine::Standing;
+use yard_client::views::{SchedulerStatus, Waiting, resting_accounts, scheduler_status, spending};
 
 use crate::console::Console;
+use crate::digest::Progress;
 use crate::paint::Pen;
 use crate::text::{count, fit, shown, span, span_exact};
 use crate::theme::Role;
@@ -47,7 +47,7 @@ fn capacity(pen: &mut Pen<'_>, area: Rect, console: &Console, scheduler: &Schedu
         pen.span(pen.look.glyphs.sparkline(&starts, 0), Role::Accent),
         Span::raw(format!("  {lately}/min")),
     ]);
-    let held = console.state().open_contexts().filter(|context| context.held).count();
+    let held = console.digest.held;
     let waiting = scheduler.queued_total.saturating_sub(scheduler.queued_ready);
     let mut queued = vec![
         Span::raw(" queued  "),
@@ -61,8 +61,7 @@ fn capacity(pen: &mut Pen<'_>, area: Rect, console: &Console, scheduler: &Schedu
 }
 
 fn guards(pen: &mut Pen<'_>, area: Rect, console: &Console, scheduler: &SchedulerStatus<Waiting<'_>>) {
-    let status: StatusView =
-        status(console.state(), true, Vec::new(), DaemonView { running: true, pid: None });
+    let resting = resting_accounts(console.state());
     let dispatch = match (&scheduler.paused_by, console.state().host_gate()) {
         (Some(by), _) => {
             pen.span(format!("PAUSED by {}", fit(&shown(by), 12, pen.look.glyphs.ellipsis)), Role::Warning)
@@ -80,7 +79,7 @@ fn guards(pen: &mut Pen<'_>, area: Rect, console: &Console, scheduler: &Schedule
     // Of an account that rests, how long is worth more than how many it might have.
     let rests = |name: &str| {
         let account = name.strip_prefix("account ");
-        status.resting_accounts.iter().any(|resting| account == Some(resting.account.as_str()))
+        resting.iter().any(|resting| account == Some(resting.account.as_str()))
     };
     for limit in tight.filter(|limit| !rests(&limit.name)).take(3) {
         let role = if limit.free == Some(0) { Role::Warning } else { Role::Text };
@@ -88,14 +87,14 @@ fn guards(pen: &mut Pen<'_>, area: Rect, console: &Console, scheduler: &Schedule
         let text = format!("{} {}/{}  ", shown(name), limit.active, limit.max.unwrap_or(0));
         limits.push(pen.span(text, role));
     }
-    for resting in status.resting_accounts.iter().take(1) {
-        let left = span_exact(resting.until.as_millis() - console.now.as_millis());
-        limits.push(pen.span(format!("{} rests {left}", shown(resting.account.as_str())), Role::Warning));
+    for account in resting.iter().take(1) {
+        let left = span_exact(account.until.as_millis() - console.now.as_millis());
+        limits.push(pen.span(format!("{} rests {left}", shown(account.account.as_str())), Role::Warning));
     }
     if limits.len() == 1 {
         limits.push(pen.span("none besides the town's", Role::Dim));
     }
-    let spent = &status.spending;
+    let spent = spending(console.state());
     let budget = match (&spent.daily, &spent.monthly) {
         (Some(daily), _) => format!(" of {daily} today"),
         (None, Some(monthly)) => format!(" today, {} of {monthly} this month", spent.this_month),
@@ -120,14 +119,10 @@ fn finish(pen: &mut Pen<'_>, area: Rect, console: &Console) {
         lines(pen, area, "finish", &text);
         return;
     };
-    let closed = |id: &&yard_engine::BeadId| state.bead(id).is_some_and(|entry| entry.bead.is_closed());
-    let done = convoy.tracked.iter().filter(closed).count();
-    let wave = convoy
-        .tracked
-        .iter()
-        .filter(|id| state.standing(id).is_some_and(|standing| standing != Standing::Closed))
-        .filter_map(|id| console.town.waves.of(id))
-        .min();
+    let progress = console.digest.convoy(&convoy.id);
+    let done = progress.map_or(0, |progress| progress.counts.closed);
+    let unfinished = |progress: &Progress| progress.waves.iter().position(|wave| wave.closed < wave.total);
+    let wave = progress.and_then(unfinished).map(|wave| wave + 1);
     let percent = done * 100 / convoy.tracked.len().max(1);
     let room = usize::from(area.width).saturating_sub(24);
     let name = shown(&convoy.title);

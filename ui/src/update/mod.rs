@@ -57,6 +57,9 @@ pub fn update(console: &mut Console, msg: Msg) -> Vec<Effect> {
         }
         Msg::Forecast(forecasts) => {
             console.forecast_of = Some(console.town.version());
+            if let (Mode::Live, Some(digest)) = (&console.mode, &forecasts.digest) {
+                console.digest = digest.clone();
+            }
             if let Mode::WhatIf(what_if) = &mut console.mode {
                 what_if.take(forecasts.clone());
             }
@@ -227,5 +230,6 @@ fn want_forecast(console: &mut Console) -> Option<Effect> {
         return None;
     }
     console.forecast_of = None;
-    Some(Effect::Forecast(Wanted { now: console.now, changes, convoy: console.convoy_at_hand() }))
+    let (convoy, transient) = (console.convoy_at_hand(), console.town.transient.clone());
+    Some(Effect::Forecast(Wanted { now: console.now, changes, convoy, transient }))
 }

@@ -1,6 +1,8 @@
 //! What each action does, and whether it applies. The match is total: a new action cannot be forgotten.
 
-use yard_engine::{BeadId, Standing};
+use yard_engine::bead::Verdict;
+use yard_engine::readiness::ReasonCode;
+use yard_engine::{BeadId, Standing, State};
 
 use super::menus;
 use super::moves::{Move, go, search};
@@ -42,19 +44,8 @@ pub fn applies(console: &Console, act: Act) -> Result<(), String> {
             Err("no bead is selected".to_owned())
         }
         Act::Detail if console.subject().is_none() => Err("nothing is selected".to_owned()),
-        Act::Clear => beads_that(console, "wait on the schedule", |standing, scheduled| {
-            scheduled && standing != Standing::Running
-        }),
-        Act::Retry => beads_that(console, "were given up", |standing, _| {
-            matches!(
-                standing,
-                Standing::Failed
-                    | Standing::CircuitBroken
-                    | Standing::Cancelled
-                    | Standing::Blocked
-                    | Standing::Done
-            )
-        }),
+        Act::Clear => beads_that(console, "wait on the schedule", waits),
+        Act::Retry => beads_that(console, "were given up", was_given_up),
         Act::Preempt => match console.bead().and_then(|id| console.state().standing(&id)) {
             None => Err("no bead is selected".to_owned()),
             Some(Standing::Running | Standing::Queued) => Ok(()),
@@ -65,6 +56,9 @@ pub fn applies(console: &Console, act: Act) -> Result<(), String> {
         },
         Act::Launch => launchable(console),
         Act::Undo if console.state().undoable().is_none() => Err("there is nothing to take back".to_owned()),
+        Act::Redo if console.state().redoable().is_none() => {
+            Err("nothing was taken back that could be done again".to_owned())
+        }
         Act::Acknowledge if !matches!(console.subject(), Some(Subject::Alert(_))) => {
             Err("no alert is selected: 5 lists them".to_owned())
         }
@@ -83,13 +77,29 @@ pub fn applies(console: &Console, act: Act) -> Result<(), String> {
     }
 }
 
+/// Whether a bead is on the schedule and has not started.
+fn waits(state: &State, id: &BeadId) -> bool {
+    state.bead(id).is_some_and(|entry| entry.work.context.is_some() && entry.work.live.is_none())
+}
+
+/// Whether a retry gives a bead another chance.
+fn was_given_up(state: &State, id: &BeadId) -> bool {
+    let verdict = state.bead(id).and_then(|entry| entry.work.verdict);
+    let out_of_money = || state.reasons(id).iter().any(|reason| reason.code == ReasonCode::CostLimit);
+    match verdict {
+        Some(Verdict::Failed | Verdict::Unavailable | Verdict::Cancelled | Verdict::CircuitBroken) => true,
+        Some(Verdict::Done) => false,
+        None => waits(state, id) && out_of_money(),
+    }
+}
+
 /// Whether any of the targets is such a bead.
-fn beads_that(console: &Console, what: &str, test: impl Fn(Standing, bool) -> bool) -> Result<(), String> {
+fn beads_that(console: &Console, what: &str, test: fn(&State, &BeadId) -> bool) -> Result<(), String> {
     let targets = console.targets();
     if targets.is_empty() {
         return Err("no bead is selected".to_owned());
     }
-    if targets.iter().any(|id| holds(console, id, &test)) {
+    if targets.iter().any(|id| test(console.state(), id)) {
         return Ok(());
     }
     match targets.as_slice() {
@@ -99,12 +109,6 @@ fn beads_that(console: &Console, what: &str, test: impl Fn(Standing, bool) -> bo
         }
         many => Err(format!("none of the {} marked beads {what}", many.len())),
     }
-}
-
-fn holds(console: &Console, id: &BeadId, test: &impl Fn(Standing, bool) -> bool) -> bool {
-    let state = console.state();
-    let scheduled = state.bead(id).is_some_and(|entry| entry.work.context.is_some());
-    state.standing(id).is_some_and(|standing| test(standing, scheduled))
 }
 
 fn launchable(console: &Console) -> Result<(), String> {
@@ -151,16 +155,12 @@ pub fn perform(console: &mut Console, act: Act) -> Vec<Effect> {
         Act::Pause if console.state().pause().is_some() => run(vec![words(&["scheduler", "resume"])]),
         Act::Pause => push(console, Layer::Line(Line::new(LineKind::Pause, ""))),
         Act::Clear => {
-            let lines = lines_for(console, &["scheduler", "clear", "--bead"], |standing, scheduled| {
-                scheduled && standing != Standing::Running
-            });
+            let lines = lines_for(console, &["scheduler", "clear", "--bead"], waits);
             done_with_marks(console, lines)
         }
         Act::Preempt => push(console, Layer::Menu(menus::preempt(console))),
         Act::Retry => {
-            let lines = lines_for(console, &["scheduler", "retry"], |standing, _| {
-                !matches!(standing, Standing::Running | Standing::Queued | Standing::Closed | Standing::Open)
-            });
+            let lines = lines_for(console, &["scheduler", "retry"], was_given_up);
             done_with_marks(console, lines)
         }
         Act::Run => run(vec![words(&["scheduler", "run"])]),
@@ -280,7 +280,7 @@ pub(super) fn pick(console: &mut Console, pick: Pick) -> Vec<Effect> {
         Pick::Type(kind) => push(console, Layer::Line(Line::new(kind, ""))),
         Pick::Sort(order) => {
             console.table.set_order(order);
-            console.refresh(true);
+            console.reorder();
             console.table.move_to(0);
             Vec::new()
         }
@@ -360,9 +360,9 @@ fn detail(console: &mut Console) -> Vec<Effect> {
 }
 
 /// One line per target that such a command applies to.
-fn lines_for(console: &Console, before: &[&str], test: impl Fn(Standing, bool) -> bool) -> Vec<Vec<String>> {
+fn lines_for(console: &Console, before: &[&str], test: fn(&State, &BeadId) -> bool) -> Vec<Vec<String>> {
     let targets = console.targets();
-    let fitting = targets.iter().filter(|id| holds(console, id, &test));
+    let fitting = targets.iter().filter(|id| test(console.state(), id));
     fitting.map(|id| words(before).into_iter().chain([id.to_string()]).collect()).collect()
 }
 
@@ -417,7 +417,7 @@ fn back(console: &mut Console) -> Vec<Effect> {
         console.say("back to the town as it is");
     } else if !console.table.filter().is_empty() {
         console.table.set_filter(crate::filter::Filter::default());
-        console.refresh(true);
+        console.reorder();
     } else if console.view == View::Convoys && console.convoy.is_some() {
         console.convoy = None;
     } else if console.view != View::Yard {

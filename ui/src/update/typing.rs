@@ -85,7 +85,7 @@ fn set_filter(console: &mut Console, text: &str) -> Option<String> {
     match Filter::parse(text) {
         Ok(filter) => {
             console.table.set_filter(filter);
-            console.refresh(true);
+            console.reorder();
             None
         }
         Err(error) => Some(error),

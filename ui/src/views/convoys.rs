@@ -2,10 +2,11 @@
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use yard_client::views::{ConvoyView, TrackedView, convoy as convoy_view, convoys as convoy_list};
-use yard_engine::{ConvoyId, Standing};
+use yard_engine::ConvoyId;
+use yard_engine::convoy::Convoy;
 
 use crate::console::{Console, Pane};
+use crate::digest::{Counts, Progress};
 use crate::layout::{Plan, inside, list_area};
 use crate::paint::Pen;
 use crate::rows::row;
@@ -14,6 +15,8 @@ use crate::theme::Role;
 
 /// Waves shown above the beads of a convoy.
 const WAVES: usize = 10;
+/// Of more open beads in a wave, the last one to end is looked for among the first of them.
+const MOST_HOLDERS: usize = 500;
 
 /// Draws the list, or the inside of the open convoy.
 pub(crate) fn draw(pen: &mut Pen<'_>, plan: &Plan, console: &Console) {
@@ -27,7 +30,6 @@ fn list(pen: &mut Pen<'_>, plan: &Plan, console: &Console) {
     let area = list_area(console);
     let cut = pen.look.glyphs.ellipsis;
     let ids = console.convoy_list();
-    let all = convoy_list(console.state(), true).convoys;
     if plan.framed {
         let title = format!("convoys  {}", ids.len());
         pen.frame(plan.main, pen.title(&title), "Enter opens  s stage  L launch", console.pane == Pane::Main);
@@ -46,16 +48,18 @@ fn list(pen: &mut Pen<'_>, plan: &Plan, console: &Console) {
         return;
     }
     for (line, id) in ids.iter().enumerate().skip(console.convoys.offset).take(usize::from(area.height)) {
-        let Some(convoy) = all.iter().find(|convoy| convoy.id == *id) else { continue };
-        let role = match convoy.status.as_str() {
+        let Some(convoy) = console.state().convoy(id) else { continue };
+        let (total, completed) =
+            (convoy.tracked.len(), console.digest.convoy(id).map_or(0, |progress| progress.counts.closed));
+        let role = match convoy.status() {
             "open" => Role::Running,
             "closed" => Role::Done,
             "staged:warnings" => Role::Warning,
             _ => Role::Staged,
         };
         let wide = usize::from(area.width).saturating_sub(78).clamp(6, 30);
-        let (full, empty) = pen.gauge(convoy.completed as u64, convoy.total as u64, wide);
-        let percent = convoy.completed * 100 / convoy.total.max(1);
+        let (full, empty) = pen.gauge(completed as u64, total as u64, wide);
+        let percent = completed * 100 / total.max(1);
         let selected = line == console.convoys.at;
         let text = Line::from(vec![
             Span::raw(if selected { pen.look.glyphs.cursor } else { " " }),
@@ -63,11 +67,11 @@ fn list(pen: &mut Pen<'_>, plan: &Plan, console: &Console) {
             Span::raw(column(convoy.id.as_str(), 12, cut)),
             Span::raw(" "),
             Span::raw(column(&shown(&convoy.title), 30, cut)),
-            pen.span(format!(" {}", column(&convoy.status, 15, cut)), role),
+            pen.span(format!(" {}", column(convoy.status(), 15, cut)), role),
             Span::raw(" "),
             pen.span(full, role),
             pen.span(empty, Role::Dim),
-            Span::raw(format!(" {}/{} {percent}%", convoy.completed, convoy.total)),
+            Span::raw(format!(" {completed}/{total} {percent}%")),
         ]);
         let row = (line - console.convoys.offset) as u16;
         pen.line(area, row, &text);
@@ -87,7 +91,7 @@ pub(crate) fn head_height(console: &Console, id: &ConvoyId) -> u16 {
 fn inside_of(pen: &mut Pen<'_>, plan: &Plan, console: &Console, id: &ConvoyId) {
     let area = list_area(console);
     let cut = pen.look.glyphs.ellipsis;
-    let Some(view) = convoy_view(console.state(), id) else {
+    let Some(view) = console.state().convoy(id) else {
         pen.put(area.x, area.y, area.width, "This convoy is gone; Esc leads back.", pen.style(Role::Dim));
         return;
     };
@@ -101,20 +105,19 @@ fn inside_of(pen: &mut Pen<'_>, plan: &Plan, console: &Console, id: &ConvoyId) {
             console.pane == Pane::Main,
         );
         let inner = inside(plan.main);
-        head(pen, Rect { height: area.y.saturating_sub(inner.y), ..inner }, console, &view);
+        head(pen, Rect { height: area.y.saturating_sub(inner.y), ..inner }, console, view);
     }
-    for (line, bead) in
-        view.tracked.iter().enumerate().skip(console.members.offset).take(usize::from(area.height))
-    {
+    let visible = view.tracked.iter().enumerate().skip(console.members.offset).take(usize::from(area.height));
+    for (line, bead) in visible {
         let selected = line == console.members.at;
-        let told = row(console, &bead.id);
+        let told = row(console, bead);
         let text = Line::from(vec![
             Span::raw(if selected { pen.look.glyphs.cursor } else { " " }),
             pen.span(right(&told.wave, 3, cut), Role::Dim),
             pen.span(format!(" {} ", told.glyph), told.role),
-            Span::raw(column(&shown(bead.id.as_str()), 14, cut)),
+            Span::raw(column(&told.id, 14, cut)),
             Span::raw(" "),
-            Span::raw(column(&shown(&bead.title), 32, cut)),
+            Span::raw(column(&told.title, 32, cut)),
             pen.span(format!(" {} ", column(told.state, 9, cut)), told.role),
             pen.span(format!("{} {} ", right(&told.age, 4, cut), right(&told.slack, 4, cut)), Role::Dim),
             pen.span(told.why, told.role),
@@ -128,13 +131,22 @@ fn inside_of(pen: &mut Pen<'_>, plan: &Plan, console: &Console, id: &ConvoyId) {
 }
 
 /// The summary, the waves, and the headings of the beads.
-fn head(pen: &mut Pen<'_>, area: Rect, console: &Console, view: &ConvoyView) {
+fn head(pen: &mut Pen<'_>, area: Rect, console: &Console, view: &Convoy) {
     let cut = pen.look.glyphs.ellipsis;
-    let percent = view.completed * 100 / view.total.max(1);
+    let none = Progress { id: view.id.clone(), counts: Counts::default(), waves: Vec::new() };
+    let progress = console.digest.convoy(&view.id).unwrap_or(&none);
+    let counts = &progress.counts;
+    let percent = counts.closed * 100 / counts.total.max(1);
     let forecast = console.shown_forecasts().convoy.as_ref().filter(|(id, _)| *id == view.id).map(|(_, f)| f);
     let mut first = format!(
         " {}  {}/{} {percent}%  {} running  {} queued  {} blocked  {} failed",
-        view.status, view.completed, view.total, view.running, view.queued, view.blocked, view.failed
+        view.status(),
+        counts.closed,
+        counts.total,
+        counts.running,
+        counts.queued,
+        counts.blocked,
+        counts.failed
     );
     if let Some(forecast) = forecast {
         let zone = console.look.zone;
@@ -158,9 +170,9 @@ fn head(pen: &mut Pen<'_>, area: Rect, console: &Console, view: &ConvoyView) {
         }
     }
     pen.line(area, 0, &Line::from(pen.span(first, Role::Text)));
-    let waves = console.state().convoy(&view.id).map_or(0, |convoy| convoy.waves.len());
-    for number in 1..=waves.min(WAVES) {
-        pen.line(area, number as u16, &wave_line(pen, console, view, number as u32));
+    let waves = progress.waves.len();
+    for (row, wave) in progress.waves.iter().take(WAVES).enumerate() {
+        pen.line(area, row as u16 + 1, &wave_line(pen, console, wave, row + 1));
     }
     let row = waves.min(WAVES) as u16 + 1;
     if let Some(forecast) = forecast.filter(|forecast| !forecast.critical_path.is_empty()) {
@@ -185,26 +197,21 @@ fn head(pen: &mut Pen<'_>, area: Rect, console: &Console, view: &ConvoyView) {
 }
 
 /// One wave: how far it is, and what holds it.
-fn wave_line<'t>(pen: &Pen<'_>, console: &Console, view: &ConvoyView, number: u32) -> Line<'t> {
-    let beads: Vec<&TrackedView> = view.tracked.iter().filter(|bead| bead.wave == Some(number)).collect();
-    let closed = beads.iter().filter(|bead| bead.state == Some(Standing::Closed)).count();
-    let running = beads.iter().filter(|bead| bead.state == Some(Standing::Running)).count();
-    let (full, empty) = pen.gauge(closed as u64, beads.len() as u64, 12);
+fn wave_line<'t>(pen: &Pen<'_>, console: &Console, wave: &Counts, number: usize) -> Line<'t> {
+    let (full, empty) = pen.gauge(wave.closed as u64, wave.total as u64, 12);
     let forecasts = console.shown_forecasts();
-    let last = beads
-        .iter()
-        .filter(|bead| bead.state != Some(Standing::Closed))
-        .max_by_key(|bead| forecasts.planned(&bead.id).map(|planned| planned.end));
+    let open = wave.open.iter().take(MOST_HOLDERS);
+    let last = open.max_by_key(|bead| forecasts.planned(bead).map(|planned| planned.end));
+    let running = if wave.running > 0 { format!(" {} running", wave.running) } else { String::new() };
     let holds = match last {
         None => String::new(),
         Some(bead) => {
-            let end = forecasts
-                .planned(&bead.id)
-                .map(|planned| console.look.zone.minute_on(planned.end, console.now));
+            let end =
+                forecasts.planned(bead).map(|planned| console.look.zone.minute_on(planned.end, console.now));
             format!(
                 "  held by {} {} {}",
-                bead.id,
-                shown(&bead.title),
+                bead,
+                console.state().bead(bead).map(|entry| shown(&entry.bead.title)).unwrap_or_default(),
                 end.map(|end| format!("until {end}")).unwrap_or_default()
             )
         }
@@ -213,8 +220,8 @@ fn wave_line<'t>(pen: &Pen<'_>, console: &Console, view: &ConvoyView, number: u3
         pen.span(format!(" wave {number:<3}"), Role::Dim),
         pen.span(full, Role::Past),
         pen.span(empty, Role::Dim),
-        Span::raw(format!(" {closed:>3}/{:<3}", beads.len())),
-        pen.span(if running > 0 { format!(" {running} running") } else { String::new() }, Role::Running),
+        Span::raw(format!(" {:>3}/{:<3}", wave.closed, wave.total)),
+        pen.span(running, Role::Running),
         pen.span(holds, Role::Dim),
     ])
 }

@@ -38,6 +38,6 @@ pub use stage::{
 };
 pub use status::{
     DaemonView, FailedStart, Outcomes, RestingAccount, RunView, RunningView, SlingView, SpendingView,
-    StatusView, StuckView, WaitView, running, status,
+    StatusView, StuckView, WaitView, resting_accounts, running, spending, status,
 };
 pub use stranded::{StrandedList, StrandedView, stranded};

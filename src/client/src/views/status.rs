@@ -58,10 +58,17 @@ pub struct RestingAccount {
     pub until: Timestamp,
 }
 
-fn spending(state: &State) -> SpendingView {
+/// Renders what was spent.
+pub fn spending(state: &State) -> SpendingView {
     let (today, this_month) = state.spent_lately();
     let cost = &state.settings().cost;
     SpendingView { today, this_month, daily: cost.daily, monthly: cost.monthly }
+}
+
+/// Renders the accounts that rest.
+pub fn resting_accounts(state: &State) -> Vec<RestingAccount> {
+    let resting = state.cooling_accounts();
+    resting.map(|(account, until)| RestingAccount { account: account.clone(), until }).collect()
 }
 
 /// A live worker.
@@ -214,10 +221,7 @@ pub fn status(state: &State, summary: bool, transient: Vec<AlertView>, daemon: D
         convoys: convoys(state, false).convoys,
         running: running(state),
         spending: spending(state),
-        resting_accounts: state
-            .cooling_accounts()
-            .map(|(account, until)| RestingAccount { account: account.clone(), until })
-            .collect(),
+        resting_accounts: resting_accounts(state),
         problems: problems.collect(),
         alerts: alerts(state, false, transient).alerts,
         daemon,
