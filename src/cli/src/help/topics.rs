@@ -144,7 +144,7 @@ blockers, holds, parked rigs, waits, pauses, limits, lanes and priorities.
 
   done, 90% by   as likely before as after; before in nine of ten samples
   slip           against the forecast made when the convoy was launched
-  left           beads that run or will run; a ? marks durations that are guesses
+  left           beads that run or will run; a ? marks guessed durations
   critical path  each starts when the one before it ends: its blocker, or
                  (waits for rig db: 2 slots) whoever held the slot
   held by        what a wave ends with
@@ -268,7 +268,13 @@ and never null. Notices go to standard error. An error is
                     (beyond 50 levels the tree is flat, with each depth)
   convoy launch     convoy_id, status, wave1, as results of sling
   convoy status     id, title, status, owned, total, completed, ready, running,
-                    queued, blocked, failed, watchers, tracked [{id, wave, …}]
+                    queued, blocked, failed, watchers, eta?, tracked [{id,
+                    wave, …}]
+  forecast          at, scope, finish {p50, p90}?, slip_ms?, left, unmeasured,
+                    samples, coarse, critical_path [{id, title, start, end,
+                    slack_ms, …}], waves [{number, done, total, start?, end?,
+                    bound_by?}], what_if [{change, command, p50, gain_ms}],
+                    stuck [{id, title, why}]
   convoy stranded   convoys [{id, title, tracked_count, ready_count,
                     ready_issues, stuck [{id, reasons}]}]
   alerts            alerts [{id, at, kind, message, ids, watchers?, acked_by?}]

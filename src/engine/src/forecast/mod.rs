@@ -4,6 +4,7 @@
 //! A forecast holds as far as things go on as they do: nobody changes anything, nothing new is asked for, nobody is
 //! pushed out, and what fails comes right within its retries. What it knows nothing about it says.
 
+mod build;
 mod chance;
 mod change;
 mod history;

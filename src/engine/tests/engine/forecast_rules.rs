@@ -78,8 +78,10 @@ fn wanted() -> impl Strategy<Value = Wanted> {
 }
 
 fn spec() -> impl Strategy<Value = Spec> {
-    let needs = vec(0..40_usize, 0..3);
-    (0..3_usize, 0..PROGRAMS, 0..5_u8, needs, prop_oneof![3 => Just(None), 1 => of(0..3_usize)], wanted())
+    // Many that wait for the same few come free together, and then their order tells.
+    let needs = prop_oneof![vec(0..40_usize, 0..3), vec(0..3_usize, 1..2)];
+    let urgency = prop_oneof![2 => Just(2), 1 => 0..5_u8];
+    (0..3_usize, 0..PROGRAMS, urgency, needs, prop_oneof![3 => Just(None), 1 => of(0..3_usize)], wanted())
         .prop_map(|(rig, program, urgency, needs, epic, wanted)| Spec {
             rig,
             program,

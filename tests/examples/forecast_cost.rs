@@ -1,4 +1,4 @@
-//! What a forecast costs: `cargo run --release -p yard-engine --example forecast_cost`.
+//! What a forecast costs: `cargo run --release -p yard-tests --example forecast_cost`.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its result")]
 
@@ -50,7 +50,7 @@ fn best<T>(mut work: impl FnMut() -> T) -> (Duration, T) {
     for _ in 0..5 {
         let (start, busy) = (Instant::now(), processor_time());
         result = Some(work());
-        let used = processor_time().zip(busy).map(|(now, then)| now - then);
+        let used = processor_time().zip(busy).map(|(now, then)| now.saturating_sub(then));
         // The system counts in ticks, which are too coarse for what takes a moment.
         let used = used.filter(|used| *used > Duration::from_millis(10));
         best = best.min(used.unwrap_or(start.elapsed()));
