@@ -21,10 +21,12 @@ use crate::session::Session;
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    // Before anything else: these two are forked in large numbers and must stay small.
+    // Before anything else: the first ones are forked in large numbers and must stay small.
     match words.get(1).and_then(|word| word.to_str()) {
         Some("__forkserver") => return yard_workers::forkserver_main(),
         Some("__shim") => return commands::shim(&words[2..]),
+        Some("__agent") => return commands::agent(words.get(2).and_then(|word| word.to_str())),
+        Some("__demo_daemon") => return commands::demo_daemon(&words[2..]),
         _ => {}
     }
     let json = asks_for_json(&words);

@@ -5,6 +5,7 @@ mod console;
 mod convoys;
 mod crashes;
 mod daemon;
+mod demo;
 mod disk_full;
 mod dispatches;
 mod forecast;

@@ -63,6 +63,26 @@ pub(crate) struct Global {
     pub(crate) color: ColorChoice,
 }
 
+/// `ym demo`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DemoArgs {
+    /// Progress lines and a summary, no console
+    #[arg(long)]
+    pub(crate) headless: bool,
+    /// How many times the usual work
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=500))]
+    pub(crate) scale: u32,
+    /// So many times as fast; the usual work takes about two minutes
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=20))]
+    pub(crate) speed: u32,
+}
+
+impl Default for DemoArgs {
+    fn default() -> Self {
+        Self { headless: false, scale: 1, speed: 1 }
+    }
+}
+
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorChoice {
@@ -89,15 +109,11 @@ pub(crate) enum Cmd {
         prefix: Option<String>,
     },
     /// Watch a throw-away town with simulated agents at work
-    #[command(after_long_help = "Example:\n  ym demo --headless --scale 3")]
-    Demo {
-        /// Progress lines and a summary, no console
-        #[arg(long)]
-        headless: bool,
-        /// How many times the usual work
-        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=500))]
-        scale: u32,
-    },
+    ///
+    /// Night trains go on sale: an epic of sixty beads in two rigs, with crashes, a preemption and a circuit that breaks.
+    /// On a terminal the console opens on it; otherwise what happens is printed. Nothing is left behind.
+    #[command(after_long_help = "Examples:\n  ym demo\n  ym demo --headless --scale 3")]
+    Demo(DemoArgs),
     /// Show the whole picture: queue, workers, blocked, broken, capacity
     #[command(after_long_help = "Example:\n  ym status --json | jq .scheduler.queued_ready")]
     Status,

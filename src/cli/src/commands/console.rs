@@ -17,7 +17,7 @@ use yard_ui::msg::{Entering, Leaving};
 use yard_ui::{Left, Setup};
 
 use super::Done;
-use crate::args::Cli;
+use crate::args::{Cli, DemoArgs};
 use crate::errors::Report;
 use crate::session::Session;
 
@@ -105,7 +105,7 @@ fn homeless(session: &mut Session, look: Look) -> Done {
                 TownDir::at(&here).map_err(|_| Report::new("no-town", "the town could not be made"))?;
             open(&town, look, Some("a town was made here; ? shows what you can do".to_owned()))
         }
-        Left::For(Entering::Demo) => super::demo::demo(session, false, 1),
+        Left::For(Entering::Demo) => super::demo::show(&DemoArgs::default(), look),
         Left::By(_) | Left::Ended => Ok(0),
     }
 }

@@ -1,7 +1,7 @@
 //! `ym --daemon`, `ym stop`, and the hidden life as a shim.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,9 @@ use yard_engine::DispatchId;
 use yard_journal::{Lease, Role};
 
 use super::Done;
+use crate::args::ColorChoice;
 use crate::errors::Report;
+use crate::output::Out;
 use crate::session::Session;
 
 /// How long a stopped daemon may take to be gone.
@@ -104,6 +106,17 @@ fn said(session: &mut Session, changed: bool, message: &str) -> Done {
         session.out.line(message)?;
     }
     Ok(0)
+}
+
+/// `ym __demo_daemon TOWN`: a daemon that does not outlive the demo.
+pub(crate) fn demo_daemon(words: &[OsString]) -> ExitCode {
+    super::demo::end_with_parent();
+    let out = Out::new(false, false, ColorChoice::Never);
+    let mut session = Session::new(out, words.first().map(PathBuf::from));
+    match serve(&mut session) {
+        Ok(code) => ExitCode::from(code),
+        Err(report) => report.show(&mut session.out),
+    }
 }
 
 /// `ym __shim RUN_DIR DISPATCH SPEC`: one dispatch in the foreground.

@@ -33,19 +33,20 @@ use crate::errors::Report;
 use crate::help;
 use crate::session::Session;
 
-pub(crate) use daemon::shim;
+pub(crate) use daemon::{demo_daemon, shim};
+pub(crate) use demo::agent;
 
 /// The exit code, or why there was nothing to be done.
 pub(crate) type Done = Result<u8, Report>;
 
 /// Runs whatever was asked for.
 pub(crate) fn run(session: &mut Session, cli: Cli) -> Done {
+    let no_color = cli.global.color == crate::args::ColorChoice::Never;
+    let wishes = yard_ui::look::Wishes { theme: cli.theme, ascii: cli.ascii, no_color };
     let Some(command) = cli.command else {
         if cli.daemon {
             return daemon::serve(session);
         }
-        let no_color = cli.global.color == crate::args::ColorChoice::Never;
-        let wishes = yard_ui::look::Wishes { theme: cli.theme, ascii: cli.ascii, no_color };
         return console::console(session, wishes);
     };
     if cli.daemon {
@@ -55,7 +56,7 @@ pub(crate) fn run(session: &mut Session, cli: Cli) -> Done {
     }
     match command {
         Cmd::Init { dir, prefix } => init::init(session, dir, prefix),
-        Cmd::Demo { headless, scale } => demo::demo(session, headless, scale),
+        Cmd::Demo(args) => demo::demo(session, &args, &wishes),
         Cmd::Status => status::status(session),
         Cmd::Config(command) => config::run(session, command),
         Cmd::Rig(command) => rig::run(session, command),

@@ -1,9 +1,12 @@
-//! The demo's town and daemon. However the demo ends, by itself or by a signal, both are gone afterwards.
+//! The demo's town and daemon. However the demo ends, by itself, by a signal or by a panic, both are gone afterwards.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -13,67 +16,53 @@ use yard_client::Connection;
 use yard_daemon::{TownDir, config};
 
 use super::failed;
-use super::work::RIGS;
 use crate::errors::Report;
 
 /// How long the daemon may take to answer, and to go.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// A town that somebody serves.
+/// How often the directory is tried to be removed.
+const CLEARING: usize = 200;
+
+/// A town that somebody serves, until this is dropped.
 pub(super) struct Stage {
     town: TownDir,
-    props: Arc<Mutex<Option<Props>>>,
+    props: Arc<Mutex<Props>>,
+    guard: Option<Guard>,
 }
 
 /// What must be cleared away.
+#[derive(Default)]
 struct Props {
-    daemon: Child,
-    dir: TempDir,
+    dir: Option<TempDir>,
+    daemon: Option<Child>,
 }
 
 impl Stage {
-    /// Makes the town and starts its daemon.
-    pub(super) fn open(workers: u32) -> Result<Self, Report> {
-        let props: Arc<Mutex<Option<Props>>> = Arc::default();
-        clear_away_on_signal(Arc::clone(&props));
-        let dir = tempfile::Builder::new().prefix("ym-demo-").tempdir();
-        let dir = dir.map_err(|error| failed("cannot make a directory for the demo", error))?;
-        let town =
-            TownDir::create(dir.path()).map_err(|error| failed("cannot make the demo's town", error))?;
-        for rig in RIGS {
-            fs::create_dir(town.root().join(rig))?;
-        }
-        let settings = [
-            ("scheduler.max_polecats", workers.to_string()),
-            ("retry.crash.backoff", "1s".to_owned()),
-            ("limits.shutdown_timeout", "1s".to_owned()),
-            ("limits.kill_grace", "1s".to_owned()),
-        ];
-        for (key, value) in settings {
-            config::set(&town.config(), key, &value)?;
-        }
-        let log = town.folder().join("daemon.log");
-        let daemon = start_daemon(&town, &log)?;
-        *props.lock().unwrap_or_else(PoisonError::into_inner) = Some(Props { daemon, dir });
-        let stage = Self { town, props };
-        match stage.await_daemon() {
-            Ok(()) => Ok(stage),
-            Err(why) => {
-                let said = fs::read_to_string(&log).unwrap_or_default();
-                stage.close();
-                Err(failed("the demo's daemon did not start", why)
-                    .hint(said.lines().last().unwrap_or_default()))
-            }
-        }
+    /// Makes a town with these settings and folders, and starts its daemon.
+    pub(super) fn open(settings: &[(&str, String)], folders: &[&str]) -> Result<Self, Report> {
+        let props: Arc<Mutex<Props>> = Arc::default();
+        let guard = Guard::post(Arc::clone(&props));
+        // A signal waits until everything is known that has to be cleared away.
+        let built = lock(&props).build(settings, folders);
+        let (town, log) = built.inspect_err(|_| clear_away(&props))?;
+        let stage = Self { town, props, guard };
+        stage.await_daemon().map_err(|why| {
+            let said = fs::read_to_string(&log).unwrap_or_default();
+            failed("the demo's daemon did not start", why).hint(said.lines().last().unwrap_or_default())
+        })?;
+        Ok(stage)
     }
 
     pub(super) fn town(&self) -> &TownDir {
         &self.town
     }
 
-    /// Ends the daemon and removes the town.
-    pub(super) fn close(&self) {
-        clear_away(&self.props);
+    /// Leaves the signals to somebody who minds them himself, as the console does, and who returns when one comes.
+    pub(super) fn leave_signals_to_others(&mut self) {
+        if let Some(guard) = self.guard.take() {
+            guard.dismiss();
+        }
     }
 
     fn await_daemon(&self) -> Result<(), String> {
@@ -83,21 +72,30 @@ impl Stage {
                 Ok(_) => return Ok(()),
                 Err(error) => error.to_string(),
             };
-            let mut props = self.props.lock().unwrap_or_else(PoisonError::into_inner);
-            let gone = props.as_mut().is_none_or(|props| !matches!(props.daemon.try_wait(), Ok(None)));
+            let gone =
+                lock(&self.props).daemon.as_mut().is_none_or(|daemon| !matches!(daemon.try_wait(), Ok(None)));
             if gone || Instant::now() > until {
                 return Err(why);
             }
-            drop(props);
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 }
 
-fn start_daemon(town: &TownDir, log: &std::path::Path) -> Result<Child, Report> {
+impl Drop for Stage {
+    fn drop(&mut self) {
+        clear_away(&self.props);
+        // After a signal there is nothing more to say: the guard ends the process.
+        while self.guard.as_ref().is_some_and(|guard| guard.alarmed.load(Ordering::SeqCst)) {
+            std::thread::park();
+        }
+    }
+}
+
+fn start_daemon(town: &TownDir, log: &Path) -> Result<Child, Report> {
     let program = std::env::current_exe().map_err(|error| failed("cannot find ym itself", error))?;
     let mut command = Command::new(program);
-    command.arg("--town").arg(town.root()).arg("--daemon");
+    command.arg("__demo_daemon").arg(town.root());
     command.env_remove("YM_TOWN").current_dir(town.root());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(log)?);
     // A group of its own: Ctrl-C is for us, and we end the daemon in order.
@@ -105,38 +103,100 @@ fn start_daemon(town: &TownDir, log: &std::path::Path) -> Result<Child, Report> 
     command.spawn().map_err(|error| failed("cannot start the demo's daemon", error))
 }
 
+/// Has this process, the demo's daemon, end with the one that started it, even if that is killed outright.
+pub(crate) fn end_with_parent() {
+    #[cfg(target_os = "linux")]
+    let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGTERM);
+}
+
+impl Props {
+    /// Makes the directory, a town in it, and has it served. Also says where the daemon's log is.
+    fn build(&mut self, settings: &[(&str, String)], folders: &[&str]) -> Result<(TownDir, PathBuf), Report> {
+        let dir = tempfile::Builder::new().prefix("ym-demo-").tempdir();
+        let dir =
+            self.dir.insert(dir.map_err(|error| failed("cannot make a directory for the demo", error))?);
+        let town =
+            TownDir::create(dir.path()).map_err(|error| failed("cannot make the demo's town", error))?;
+        for folder in folders {
+            fs::create_dir(town.root().join(folder))?;
+        }
+        for (key, value) in settings {
+            config::set(&town.config(), key, value)?;
+        }
+        let log = town.folder().join("daemon.log");
+        self.daemon = Some(start_daemon(&town, &log)?);
+        Ok((town, log))
+    }
+}
+
+fn lock(props: &Mutex<Props>) -> MutexGuard<'_, Props> {
+    props.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Whoever comes first clears away; whoever comes second waits for that and finds nothing left.
-fn clear_away(props: &Mutex<Option<Props>>) {
-    let mut props = props.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(Props { mut daemon, dir }) = props.take() else { return };
-    let pid = Pid::from_raw(daemon.id().cast_signed());
-    let _ = kill(pid, Signal::SIGTERM);
-    let until = Instant::now() + PATIENCE;
-    while matches!(daemon.try_wait(), Ok(None)) {
-        if Instant::now() > until {
-            let _ = daemon.kill();
-            let _ = daemon.wait();
+fn clear_away(props: &Mutex<Props>) {
+    let mut props = lock(props);
+    if let Some(mut daemon) = props.daemon.take() {
+        let _ = kill(Pid::from_raw(daemon.id().cast_signed()), Signal::SIGTERM);
+        let until = Instant::now() + PATIENCE;
+        while matches!(daemon.try_wait(), Ok(None)) {
+            if Instant::now() > until {
+                let _ = daemon.kill();
+                let _ = daemon.wait();
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    let Some(dir) = props.dir.take().map(TempDir::keep) else { return };
+    // Whoever was just asking the town something may still be writing there.
+    for _ in 0..CLEARING {
+        let _ = fs::remove_dir_all(&dir);
+        if !dir.exists() {
             break;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    let _ = dir.close();
 }
 
-/// Has a thread wait for the signals that end a program in the foreground. Children inherit the block; a daemon
+/// A thread that waits for the signals that end a program in the foreground. Children inherit the block; a daemon
 /// lifts it for itself.
-fn clear_away_on_signal(props: Arc<Mutex<Option<Props>>>) {
-    let mut signals = SigSet::empty();
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        signals.add(signal);
-    }
-    if signals.thread_block().is_err() {
-        return;
-    }
-    std::thread::spawn(move || {
-        if let Ok(signal) = signals.wait() {
-            clear_away(&props);
-            std::process::exit(128 + signal as i32);
+struct Guard {
+    signals: SigSet,
+    dismissed: Arc<AtomicBool>,
+    /// A signal came, and the process is about to end.
+    alarmed: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Guard {
+    fn post(props: Arc<Mutex<Props>>) -> Option<Self> {
+        let mut signals = SigSet::empty();
+        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+            signals.add(signal);
         }
-    });
+        signals.thread_block().ok()?;
+        let dismissed = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&dismissed);
+        let alarmed = Arc::new(AtomicBool::new(false));
+        let alarm = Arc::clone(&alarmed);
+        let thread = std::thread::spawn(move || {
+            let Ok(signal) = signals.wait() else { return };
+            if !told.load(Ordering::SeqCst) {
+                alarm.store(true, Ordering::SeqCst);
+                clear_away(&props);
+                std::process::exit(128 + signal as i32);
+            }
+        });
+        Some(Self { signals, dismissed, alarmed, thread })
+    }
+
+    /// Ends the watch. The signal by which the thread learns of it reaches nobody else, because everybody blocks it.
+    fn dismiss(self) {
+        self.dismissed.store(true, Ordering::SeqCst);
+        if kill(Pid::this(), Signal::SIGHUP).is_ok() {
+            let _ = self.thread.join();
+        }
+        let _ = self.signals.thread_unblock();
+    }
 }

@@ -1,123 +1,120 @@
-//! Watching the demo: what happens, as it happens, until nothing more can.
+//! The demo as lines: what happens, as it happens.
 
 use std::io;
 use std::time::Instant;
 
 use serde_json::Value;
-use serde_json::value::RawValue;
+use yard_client::safe_line;
 use yard_client::views::SchedulerStatus;
-use yard_client::{Ask, EventsAsk, safe_line};
-use yard_daemon::TownDir;
-use yard_engine::Seq;
 
-use crate::errors::Report;
+use super::script::Act;
+use super::work::{BROKEN, DECISION, HELD, TOOL, Telling, URGENT};
 use crate::output::{Out, Tone};
-use crate::session::{Session, ask_town};
 
 /// How wide the middle of a line is.
-const WHAT: usize = 36;
+const WHAT: usize = 42;
+
+/// A line in the making: tone, mark, whom it is about, and what happened.
+pub(super) type Line = (Tone, &'static str, String, String);
 
 /// What was seen, for the summary.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) started: usize,
     pub(super) crashed: usize,
+    pub(super) unavailable: usize,
+    pub(super) preempted: usize,
+    pub(super) circuits: usize,
+    pub(super) alerts: usize,
     pub(super) most_at_once: usize,
     running: usize,
 }
 
-/// Prints what happens until everything has ended.
-pub(super) fn until_all_ended(session: &mut Session, began: Instant) -> Result<Seen, Report> {
-    let town = session.town()?;
-    let out = &mut session.out;
-    let mut seen = Seen::default();
-    let mut failed: Option<Report> = None;
-    let mut each = |item: Box<RawValue>| match note(&town, out, &mut seen, &item, began) {
-        Ok(goes_on) => goes_on,
-        Err(report) => {
-            failed = Some(report);
-            false
-        }
-    };
-    let query = EventsAsk { since: Some(Seq(0)), follow: true, ..EventsAsk::default() };
-    ask_town(&town, Ask::Events { query }, &mut each)?;
-    match failed {
-        Some(report) => Err(report),
-        None => Ok(seen),
-    }
-}
-
-/// Takes one event in; false when it was the last of the show.
-fn note(
-    town: &TownDir,
-    out: &mut Out,
-    seen: &mut Seen,
-    item: &RawValue,
-    began: Instant,
-) -> Result<bool, Report> {
-    let event: Value = serde_json::from_str(item.get())?;
-    let kind = event["type"].as_str().unwrap_or_default();
-    let Some((tone, mark, id, what)) = seen.take(kind, &event) else {
-        return Ok(true);
-    };
-    let answered = ask_town(town, Ask::SchedulerStatus { summary: true }, &mut |_| true)?;
-    let status: SchedulerStatus = serde_json::from_str(answered.document.get())?;
-    if !out.json() {
-        print(out, (tone, mark), &format!("{id:<14} {what}"), &status, began)?;
-    }
-    // Starting work is still open as a context; ended work is not.
-    let ended = kind == "dispatch.ended" || kind == "context.closed";
-    Ok(!(ended && status.queued_total == 0 && status.active_polecats == 0))
-}
-
 impl Seen {
-    /// What a person would like to see of an event: tone, mark, bead and words.
-    fn take(&mut self, kind: &str, event: &Value) -> Option<(Tone, &'static str, String, String)> {
+    /// What a person would like to see of an event.
+    pub(super) fn take(&mut self, event: &Value) -> Option<Line> {
         let text = |path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let bead = |dispatch: &str| dispatch.rsplit_once('@').map_or(dispatch, |(bead, _)| bead).to_owned();
-        Some(match kind {
+        let bead =
+            |path: &str| text(path).split_once('@').map_or_else(|| text(path), |(bead, _)| bead.to_owned());
+        Some(match event["type"].as_str().unwrap_or_default() {
             "dispatch.running" => {
                 self.started += 1;
                 self.running += 1;
                 self.most_at_once = self.most_at_once.max(self.running);
-                (Tone::Bold, "▶", bead(&text("/id")), "runs".to_owned())
+                (Tone::Bold, "▶", bead("/id"), "runs".to_owned())
             }
-            "dispatch.ended" => match text("/outcome/how").as_str() {
-                "succeeded" => {
-                    self.running = self.running.saturating_sub(1);
-                    (Tone::Good, "✓", bead(&text("/id")), "done".to_owned())
-                }
-                "failed" => {
-                    self.running = self.running.saturating_sub(1);
-                    self.crashed += 1;
-                    let why = text("/outcome/message");
-                    (Tone::Warn, "✗", bead(&text("/id")), format!("crashed ({why})"))
-                }
-                _ => return None,
-            },
+            "dispatch.ended" => return self.take_end(event),
             "context.start_failed" => {
                 let times = event["failures"].as_u64().unwrap_or(0);
-                (Tone::Warn, "!", bead(&text("/dispatch")), format!("could not start ({times})"))
+                (Tone::Warn, "!", bead("/dispatch"), format!("could not start ({times})"))
             }
             "context.closed" if text("/reason") == "circuit-broken" => {
+                self.circuits += 1;
                 (Tone::Bad, "■", text("/bead"), "circuit-broken".to_owned())
             }
+            "preemption.requested" => {
+                (Tone::Warn, "‖", bead("/cycle/victim"), format!("is to give way to {}", text("/cycle/bead")))
+            }
+            "account.cooling" => (Tone::Warn, "~", text("/account"), "account rests".to_owned()),
+            "alert.raised" => {
+                self.alerts += 1;
+                (Tone::Bad, "⚠", text("/alert/kind"), text("/alert/ids/0"))
+            }
+            "convoy.launched" => (Tone::Bold, "◆", text("/id"), "launched".to_owned()),
+            "convoy.closed" => (Tone::Good, "◆", text("/id"), "complete".to_owned()),
             _ => return None,
+        })
+    }
+
+    fn take_end(&mut self, event: &Value) -> Option<Line> {
+        let text = |path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let bead = text("/id").split_once('@').map_or("", |(bead, _)| bead).to_owned();
+        let how = text("/outcome/how");
+        if matches!(how, "start-failed" | "never-ran") {
+            return None;
+        }
+        self.running = self.running.saturating_sub(1);
+        Some(match (how, text("/outcome/category"), text("/outcome/reason")) {
+            ("succeeded", ..) => (Tone::Good, "✓", bead, "done".to_owned()),
+            ("failed", "unavailable", _) => {
+                self.unavailable += 1;
+                (Tone::Warn, "✗", bead, "its service was not there".to_owned())
+            }
+            ("failed", ..) => {
+                self.crashed += 1;
+                (Tone::Warn, "✗", bead, format!("crashed ({})", text("/outcome/message")))
+            }
+            (_, _, "cooperative_preemption" | "preemption_timeout") => {
+                self.preempted += 1;
+                (Tone::Warn, "‖", bead, "has given way".to_owned())
+            }
+            (_, _, reason) => (Tone::Warn, "✗", bead, format!("ended: {reason}")),
         })
     }
 }
 
-fn print(
+/// What the director did, in words.
+pub(super) fn act_line(telling: Telling, act: Act) -> Line {
+    let (name, what) = match act {
+        Act::Hotfix => (URGENT, "comes up, and cannot wait".to_owned()),
+        Act::Decide => (DECISION, "decided by a person".to_owned()),
+        Act::Release => (HELD, "released by a person".to_owned()),
+        Act::Install => (BROKEN, format!("{TOOL} is there now")),
+    };
+    (Tone::Bold, "+", telling.id(name), what)
+}
+
+/// Prints a line with how the town stands.
+pub(super) fn print(
     out: &mut Out,
-    (tone, mark): (Tone, &str),
-    what: &str,
+    (tone, mark, whom, what): Line,
     status: &SchedulerStatus,
     began: Instant,
 ) -> io::Result<()> {
-    let blocked = status.queued_total.saturating_sub(status.queued_ready);
+    let waiting = status.queued_total.saturating_sub(status.queued_ready);
     let counts =
-        format!("{} running {} queued {blocked} blocked", status.active_polecats, status.queued_ready);
-    let what = safe_line(what, WHAT);
+        format!("{} running {} ready {waiting} waiting", status.active_polecats, status.queued_ready);
+    let what = safe_line(&format!("{whom:<14} {what}"), WHAT);
     let seconds = began.elapsed().as_secs_f64();
     let mark = out.paint(tone, mark);
     let pad = " ".repeat(WHAT.saturating_sub(what.chars().count()));
