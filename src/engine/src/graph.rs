@@ -25,19 +25,24 @@ pub(crate) enum Cycles {
 const SHORT_LOOK: usize = 256;
 
 impl State {
-    pub(crate) fn edges_added(&mut self, holder: &BeadId, dependencies: &[Dependency]) {
-        for dependency in dependencies {
-            if dependency.kind.blocks() {
-                self.dependents.add(&dependency.on, holder);
-            } else if dependency.kind == DepKind::ParentChild {
-                self.children.add(&dependency.on, holder);
+    /// Puts a bead's edges into the indexes; those that are there already stay.
+    pub(crate) fn index_edges(&mut self, holder: u32) {
+        let Some(entry) = self.beads.at(holder) else { return };
+        for (edge, target) in entry.bead.dependencies.iter().zip(self.beads.targets(holder)) {
+            if edge.kind.blocks() {
+                self.dependents.add(&self.beads, *target, holder);
+            } else if edge.kind == DepKind::ParentChild {
+                self.children.add(&self.beads, *target, holder);
             }
         }
     }
 
-    pub(crate) fn edges_removed(&mut self, holder: &BeadId, target: &BeadId) {
-        self.dependents.remove(target, holder);
-        self.children.remove(target, holder);
+    /// Takes an edge out of the indexes.
+    pub(crate) fn edge_removed(&mut self, holder: &BeadId, target: &BeadId) {
+        if let (Some(holder), Some(target)) = (self.beads.number(holder), self.beads.number(target)) {
+            self.dependents.remove(&self.beads, target, holder);
+            self.children.remove(&self.beads, target, holder);
+        }
     }
 
     /// The number of blocking edges of a bead whose target is not closed.

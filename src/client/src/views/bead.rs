@@ -231,7 +231,7 @@ mod tests {
         external.source = Some("shop".parse().expect("a name"));
         external.dependencies =
             vec![Dependency::from_tracker("external:api:api-7", DepKind::Blocks).expect("an edge")];
-        town.emit(BeadEvent::Observed { bead: Box::new(external) });
+        town.emit(BeadEvent::Observed { bead: std::sync::Arc::new(external) });
         let document = shown(&town, "shop-a");
         assert_eq!(document["source"], "shop");
         let edge = json!({"id": "api-7", "type": "blocks", "written": "external:api:api-7"});
@@ -246,7 +246,7 @@ mod tests {
         let mut town = Town::new();
         let mut seen = record("shop-a", "task", &[]);
         seen.source = Some("shop".parse().expect("a name"));
-        town.emit(BeadEvent::Observed { bead: Box::new(seen) });
+        town.emit(BeadEvent::Observed { bead: std::sync::Arc::new(seen) });
         town.emit(BeadEvent::Vanished { id: bead_id("shop-a") });
         let document = shown(&town, "shop-a");
         assert_eq!((&document["title"], &document["state"]), (&json!("Title of shop-a"), &Value::Null));

@@ -23,7 +23,7 @@ impl Town {
 
     /// Adds a bead with edges, each the other bead and the kind.
     pub(super) fn bead(&mut self, id: &str, kind: &str, edges: &[(&str, &str)]) {
-        self.emit(BeadEvent::Added { bead: Box::new(record(id, kind, edges)), actor: "ann".to_owned() });
+        self.emit(BeadEvent::Added { bead: std::sync::Arc::new(record(id, kind, edges)), actor: "ann".to_owned() });
     }
 
     pub(super) fn close(&mut self, id: &str) {

@@ -1,11 +1,13 @@
 //! Many beads that nobody has heard of, taken over at once, as from the first reading of a workspace. The state is the
 //! same as if they had come one by one; the indexes are brought up to date once, when all of them are there.
 
+use std::sync::Arc;
+
 use super::{Bead, BeadEntry, BeadEvent, BeadStatus, DepKind, Work};
 use crate::checkpoint::Entity;
 use crate::event::{Event, Recorded};
 use crate::state::State;
-use crate::{BeadId, Seq};
+use crate::BeadId;
 
 impl State {
     /// Whether nothing here knows this id but dependencies on it.
@@ -16,17 +18,21 @@ impl State {
 
     /// Folds in that beads appeared: all of them unheard of, and each once.
     pub(crate) fn apply_arrivals(&mut self, arrivals: &[Recorded]) {
-        let (Some(first), Some(last)) = (arrivals.first(), arrivals.last()) else { return };
+        let Some(last) = arrivals.last() else { return };
         self.seq = last.seq;
         self.clock = self.clock.max(last.at);
-        self.beads.reserve(arrivals.len());
-        self.dependents.reserve(arrivals.len());
-        let numbers: Vec<u32> = arrivals.iter().filter_map(|arrival| self.put_arrival(arrival)).collect();
-        for arrival in arrivals {
-            if let Some(bead) = arriving(arrival) {
-                self.edges_added(&bead.id, &bead.dependencies);
-                self.dirty.insert(Entity::Bead(bead.id.clone()));
+        // Whoever was named before has a number below this.
+        let named_before = self.beads.numbers() as u32;
+        let beads = || arrivals.iter().filter_map(arriving);
+        for bead in beads() {
+            if let Some(until) = bead.defer_until.filter(|until| *until > self.clock) {
+                self.alarms.insert((until, bead.id.clone()));
             }
+        }
+        let numbers = self.beads.insert_all(arrivals.iter().filter_map(entry).collect());
+        self.dirty.append(&mut beads().map(|bead| Entity::Bead(bead.id.clone())).collect());
+        for number in &numbers {
+            self.index_edges(*number);
         }
         for number in &numbers {
             let count = self.count_open_blockers_at(*number);
@@ -42,40 +48,22 @@ impl State {
                 entry.blocked = blocked;
             }
         }
-        for bead in arrivals.iter().filter_map(arriving) {
+        for bead in beads() {
             self.watch_for_cycles(&bead.id);
-            self.tell_those_before(bead, first.seq);
+        }
+        for (number, bead) in numbers.into_iter().zip(beads()).filter(|(number, _)| *number < named_before) {
+            self.tell_those_before(number, bead, named_before);
         }
         self.ring_due_timers();
     }
 
-    /// Puts the record of a bead in; what follows from it is left to the caller.
-    fn put_arrival(&mut self, arrival: &Recorded) -> Option<u32> {
-        let bead = arriving(arrival)?.clone();
-        if let Some(until) = bead.defer_until.filter(|until| *until > self.clock) {
-            self.alarms.insert((until, bead.id.clone()));
-        }
-        let is_claimed = matches!(bead.status, BeadStatus::InProgress | BeadStatus::Hooked);
-        Some(self.beads.insert(Box::new(BeadEntry {
-            bead,
-            work: Work { history: vec![arrival.seq], ..Work::default() },
-            claimed_since: is_claimed.then_some(arrival.at),
-            claimed_by_worker: false,
-            gone: false,
-            open_blockers: 0,
-            blocked: false,
-        })))
-    }
-
     /// Beads that were there before and had named this one find somebody behind the name.
-    fn tell_those_before(&mut self, bead: &Bead, first: Seq) {
-        let was_before = |id: &&BeadId| {
-            let seen = self.work(id).and_then(|work| work.history.first());
-            seen.is_none_or(|seen| *seen < first)
-        };
-        let children = self.children_of(&bead.id).any(|id| was_before(&id));
+    fn tell_those_before(&mut self, number: u32, bead: &Bead, named_before: u32) {
+        let was_before = |holder: &u32| *holder < named_before;
+        let children = self.children.of(Some(number)).any(|child| was_before(&child));
         let waiting: Vec<BeadId> = if bead.is_closed() {
-            self.dependents_of(&bead.id).filter(was_before).cloned().collect()
+            let waiting = self.dependents.of(Some(number)).filter(was_before);
+            waiting.map(|holder| self.beads.name(holder).clone()).collect()
         } else {
             Vec::new()
         };
@@ -88,7 +76,22 @@ impl State {
     }
 }
 
-fn arriving(arrival: &Recorded) -> Option<&Bead> {
+/// The bead's place in the state; what follows from it for others is left to the caller.
+fn entry(arrival: &Recorded) -> Option<BeadEntry> {
+    let bead = Arc::clone(arriving(arrival)?);
+    let is_claimed = matches!(bead.status, BeadStatus::InProgress | BeadStatus::Hooked);
+    Some(BeadEntry {
+        bead,
+        work: Work { history: vec![arrival.seq], ..Work::default() },
+        claimed_since: is_claimed.then_some(arrival.at),
+        claimed_by_worker: false,
+        gone: false,
+        open_blockers: 0,
+        blocked: false,
+    })
+}
+
+fn arriving(arrival: &Recorded) -> Option<&Arc<Bead>> {
     match &arrival.event {
         Event::Bead(BeadEvent::Observed { bead }) => Some(bead),
         Event::Bead(_)
@@ -113,7 +116,7 @@ mod tests {
 
     use super::super::Dependency;
     use super::*;
-    use crate::Timestamp;
+    use crate::{Seq, Timestamp};
 
     const IDS: usize = 12;
 
@@ -140,7 +143,7 @@ mod tests {
         let mut bead: Bead = serde_json::from_value(bead).expect("a bead");
         bead.dependencies = super::super::one_per_pair(edges.collect());
         let at = Timestamp::from_millis(1_000 + seq as i64);
-        Recorded { seq: Seq(seq), at, event: BeadEvent::Observed { bead: Box::new(bead) }.into() }
+        Recorded { seq: Seq(seq), at, event: BeadEvent::Observed { bead: Arc::new(bead) }.into() }
     }
 
     proptest! {

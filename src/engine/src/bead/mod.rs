@@ -6,12 +6,13 @@ mod dependency;
 mod event;
 mod shelf;
 
+use std::sync::Arc;
+
 pub use dependency::{DepKind, Dependency, one_per_pair};
 pub use event::{BeadChange, BeadEvent};
 use serde::{Deserialize, Serialize};
 pub(crate) use shelf::Beads;
 
-use crate::edges::Edges;
 use crate::state::State;
 use crate::{BeadId, ContextId, DispatchId, RigName, Seq, Timestamp};
 
@@ -254,8 +255,8 @@ pub enum Verdict {
 /// A bead with the scheduler's side and the derived counters of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BeadEntry {
-    /// The work bead.
-    pub bead: Bead,
+    /// The work bead. The events that brought it share it, so that a large workspace is in memory once.
+    pub bead: Arc<Bead>,
     /// The scheduler's side.
     #[serde(default)]
     pub work: Work,
@@ -297,7 +298,7 @@ impl State {
 
     /// A bead that vanished from its workspace, as it was.
     pub fn vanished_bead(&self, id: &BeadId) -> Option<&Bead> {
-        self.gone.get(id).map(|entry| &entry.bead)
+        self.gone.get(id).map(|entry| &*entry.bead)
     }
 
     /// How many beads there are.
@@ -311,11 +312,11 @@ impl State {
 
     /// The beads that list this one as their parent.
     pub fn children_of(&self, id: &BeadId) -> impl Iterator<Item = &BeadId> {
-        Edges::of(&self.children, id)
+        self.children.of(self.beads.number(id)).map(|child| self.beads.name(child))
     }
 
     /// The beads that wait for this one.
     pub fn dependents_of(&self, id: &BeadId) -> impl Iterator<Item = &BeadId> {
-        Edges::of(&self.dependents, id)
+        self.dependents.of(self.beads.number(id)).map(|holder| self.beads.name(holder))
     }
 }

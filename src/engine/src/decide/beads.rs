@@ -1,6 +1,7 @@
 //! Native beads being made, changed, linked and closed.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::Asker;
 use super::bounds::{check_argv, check_description, check_texts, check_title};
@@ -34,7 +35,7 @@ impl Tx<'_> {
             return Err(cycle(&bead.id, &path));
         }
         let id = bead.id.to_string();
-        self.emit(BeadEvent::Added { bead: Box::new(bead), actor: asker.actor.to_owned() });
+        self.emit(BeadEvent::Added { bead: Arc::new(bead), actor: asker.actor.to_owned() });
         Ok(Answer::Created { ids: vec![id] })
     }
 
@@ -266,7 +267,7 @@ impl Tx<'_> {
         let ids: Vec<String> = beads.iter().map(|b| b.id.to_string()).collect();
         for bead in beads {
             let (id, is_closed) = (bead.id.clone(), bead.is_closed());
-            self.emit(BeadEvent::Added { bead: Box::new(bead), actor: asker.actor.to_owned() });
+            self.emit(BeadEvent::Added { bead: Arc::new(bead), actor: asker.actor.to_owned() });
             if is_closed {
                 self.follow_close(&id, asker.actor);
             } else {

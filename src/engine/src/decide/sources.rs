@@ -2,6 +2,7 @@
 //! is seen exactly once, however often and by whomever the workspace is read.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::Asker;
 use super::alerts::{Condition, bead_key};
@@ -23,7 +24,7 @@ impl Tx<'_> {
         if self.state().rig(rig).is_none_or(|rig| rig.source.is_none()) {
             return;
         }
-        let theirs = |bead: &&Bead| {
+        let theirs = |bead: &&Arc<Bead>| {
             let known = self.state().bead(&bead.id);
             known.is_some_and(|entry| entry.bead.source.as_ref() != Some(rig))
         };
@@ -59,11 +60,11 @@ impl Tx<'_> {
     }
 
     /// One bead as its workspace shows it.
-    fn observe(&mut self, rig: &RigName, bead: &Bead) {
+    fn observe(&mut self, rig: &RigName, bead: &Arc<Bead>) {
         let (id, actor) = (&bead.id, actor_of(rig));
         let Some(old) = self.state().bead(id).map(|entry| &entry.bead) else {
             let dropped = self.state().dropped_when_vanished(id).cloned();
-            self.emit(BeadEvent::Observed { bead: Box::new(bead.clone()) });
+            self.emit(BeadEvent::Observed { bead: Arc::clone(bead) });
             if let Some(context) = dropped.filter(|_| !bead.is_closed()) {
                 // It was on the schedule when it vanished, and so it is again.
                 self.open_successor(&actor, context);
@@ -82,7 +83,7 @@ impl Tx<'_> {
             self.emit(BeadEvent::Reopened { id: id.clone(), actor: actor.clone() });
         }
         if self.state().bead(id).is_none_or(|entry| entry.bead != *bead) {
-            self.emit(BeadEvent::Observed { bead: Box::new(bead.clone()) });
+            self.emit(BeadEvent::Observed { bead: Arc::clone(bead) });
         }
         self.follow_observation(bead, &actor);
     }

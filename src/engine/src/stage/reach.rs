@@ -244,7 +244,7 @@ fn descent<'a>(state: &'a State, root: &'a BeadId) -> Vec<Asked<'a>> {
         }
         let asked = Asked::new(depth, number, bead);
         let below = pending.len();
-        let children = state.children_of(&bead.id).filter_map(|child| state.beads.number(child));
+        let children = state.children.of(Some(number));
         pending.extend(children.map(|child| (depth + 1, child)));
         pending[below..].reverse();
         found.push(Asked { is_slingable: asked.is_slingable && depth > 0, ..asked });
