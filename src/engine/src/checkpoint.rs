@@ -139,9 +139,9 @@ impl State {
                 error,
             })?;
         }
-        let (gone, there) = beads.into_iter().partition(|entry| entry.gone);
-        state.gone.insert_all(gone);
-        state.beads.insert_all(there);
+        let (gone, there): (Vec<_>, Vec<_>) = beads.into_iter().partition(|entry: &BeadEntry| entry.gone);
+        state.gone.insert_all(gone.into_iter());
+        state.beads.insert_all(there.into_iter());
         state.rebuild_indexes();
         Ok(state)
     }

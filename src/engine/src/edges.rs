@@ -76,7 +76,8 @@ impl Holders {
                     few.insert(place, holder);
                 }
                 if few.len() > FEW {
-                    *self = Self::Many(few.iter().map(|known| (beads.name(*known).clone(), *known)).collect());
+                    *self =
+                        Self::Many(few.iter().map(|known| (beads.name(*known).clone(), *known)).collect());
                 }
             }
             Self::Many(many) => {

@@ -153,7 +153,7 @@ impl World {
             id: id.clone(),
             title: "tracked work".to_owned(),
             description: None,
-            kind: "task".to_owned(),
+            kind: "task".into(),
             status: BeadStatus::Open,
             priority: 2,
             assignee: None,

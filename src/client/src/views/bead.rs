@@ -133,13 +133,13 @@ pub fn bead(state: &State, id: &BeadId) -> Option<BeadView> {
     let edge = |d: &Dependency| DependencyView {
         id: d.on.clone(),
         kind: d.kind.as_str().to_owned(),
-        written: d.written.clone(),
+        written: d.written.as_deref().map(str::to_owned),
     };
     Some(BeadView {
         id: bead.id.clone(),
         title: bead.title.clone(),
         description: bead.description.clone(),
-        kind: bead.kind.clone(),
+        kind: bead.kind.to_string(),
         status: bead.status.as_str().to_owned(),
         priority: bead.priority,
         rig: state.rig_of(id).map(|r| r.name.clone()),

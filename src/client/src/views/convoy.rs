@@ -174,7 +174,7 @@ fn tracked(state: &State, id: &BeadId, wave: Option<u32>) -> TrackedView {
         id: id.clone(),
         title: bead.map(|b| b.title.clone()).unwrap_or_default(),
         status: entry.map(|e| e.bead.status.as_str().to_owned()).unwrap_or_default(),
-        kind: bead.map(|b| b.kind.clone()).unwrap_or_default(),
+        kind: bead.map(|b| b.kind.to_string()).unwrap_or_default(),
         wave,
         rig: state.rig_of(id).map(|r| r.name.clone()),
         state: state.standing(id),

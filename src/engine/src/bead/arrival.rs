@@ -3,11 +3,10 @@
 
 use std::sync::Arc;
 
-use super::{Bead, BeadEntry, BeadEvent, BeadStatus, DepKind, Work};
+use super::{Bead, BeadEntry, BeadStatus, DepKind, Work};
 use crate::checkpoint::Entity;
-use crate::event::{Event, Recorded};
 use crate::state::State;
-use crate::BeadId;
+use crate::{BeadId, Seq, Timestamp};
 
 impl State {
     /// Whether nothing here knows this id but dependencies on it.
@@ -16,21 +15,25 @@ impl State {
         !self.beads.contains_key(id) && !self.gone.contains_key(id) && !is_tracked
     }
 
-    /// Folds in that beads appeared: all of them unheard of, and each once.
-    pub(crate) fn apply_arrivals(&mut self, arrivals: &[Recorded]) {
-        let Some(last) = arrivals.last() else { return };
-        self.seq = last.seq;
-        self.clock = self.clock.max(last.at);
+    /// Folds in that beads appeared, one event each: all of them unheard of, and each once.
+    pub(crate) fn apply_arrivals(&mut self, beads: &[Arc<Bead>], at: Timestamp) {
+        if beads.is_empty() {
+            return;
+        }
+        let first = self.seq.next();
+        self.seq = Seq(self.seq.0 + beads.len() as u64);
+        self.clock = self.clock.max(at);
         // Whoever was named before has a number below this.
         let named_before = self.beads.numbers() as u32;
-        let beads = || arrivals.iter().filter_map(arriving);
-        for bead in beads() {
+        for bead in beads {
             if let Some(until) = bead.defer_until.filter(|until| *until > self.clock) {
                 self.alarms.insert((until, bead.id.clone()));
             }
         }
-        let numbers = self.beads.insert_all(arrivals.iter().filter_map(entry).collect());
-        self.dirty.append(&mut beads().map(|bead| Entity::Bead(bead.id.clone())).collect());
+        let arrivals = beads.iter().enumerate();
+        let entries = arrivals.map(|(place, bead)| entry(bead, Seq(first.0 + place as u64), at));
+        let numbers = self.beads.insert_all(entries);
+        self.dirty.append(&mut beads.iter().map(|bead| Entity::Bead(bead.id.clone())).collect());
         for number in &numbers {
             self.index_edges(*number);
         }
@@ -48,10 +51,10 @@ impl State {
                 entry.blocked = blocked;
             }
         }
-        for bead in beads() {
+        for bead in beads {
             self.watch_for_cycles(&bead.id);
         }
-        for (number, bead) in numbers.into_iter().zip(beads()).filter(|(number, _)| *number < named_before) {
+        for (number, bead) in numbers.into_iter().zip(beads).filter(|(number, _)| *number < named_before) {
             self.tell_those_before(number, bead, named_before);
         }
         self.ring_due_timers();
@@ -77,31 +80,16 @@ impl State {
 }
 
 /// The bead's place in the state; what follows from it for others is left to the caller.
-fn entry(arrival: &Recorded) -> Option<BeadEntry> {
-    let bead = Arc::clone(arriving(arrival)?);
+fn entry(bead: &Arc<Bead>, seq: Seq, at: Timestamp) -> BeadEntry {
     let is_claimed = matches!(bead.status, BeadStatus::InProgress | BeadStatus::Hooked);
-    Some(BeadEntry {
-        bead,
-        work: Work { history: vec![arrival.seq], ..Work::default() },
-        claimed_since: is_claimed.then_some(arrival.at),
+    BeadEntry {
+        bead: Arc::clone(bead),
+        work: Work { history: vec![seq], ..Work::default() },
+        claimed_since: is_claimed.then_some(at),
         claimed_by_worker: false,
         gone: false,
         open_blockers: 0,
         blocked: false,
-    })
-}
-
-fn arriving(arrival: &Recorded) -> Option<&Arc<Bead>> {
-    match &arrival.event {
-        Event::Bead(BeadEvent::Observed { bead }) => Some(bead),
-        Event::Bead(_)
-        | Event::Town(_)
-        | Event::Rig(_)
-        | Event::Context(_)
-        | Event::Dispatch(_)
-        | Event::Preemption(_)
-        | Event::Convoy(_)
-        | Event::Alert(_) => None,
     }
 }
 
@@ -114,9 +102,9 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use super::super::Dependency;
+    use super::super::{BeadEvent, Dependency};
     use super::*;
-    use crate::{Seq, Timestamp};
+    use crate::event::Recorded;
 
     const IDS: usize = 12;
 
@@ -131,7 +119,7 @@ mod tests {
         BeadId::parse(&format!("y-{number:02}")).expect("valid")
     }
 
-    fn observed(number: usize, seq: u64, (status, edges, put_off): &Sketch) -> Recorded {
+    fn bead(number: usize, (status, edges, put_off): &Sketch) -> Arc<Bead> {
         let kinds = ["blocks", "parent-child", "related", "waits-for"];
         let statuses = ["open", "closed", "in_progress", "tombstone"];
         let edges = edges.iter().map(|(on, kind)| Dependency::new(id(*on), DepKind::from(kinds[*kind])));
@@ -142,8 +130,12 @@ mod tests {
         });
         let mut bead: Bead = serde_json::from_value(bead).expect("a bead");
         bead.dependencies = super::super::one_per_pair(edges.collect());
-        let at = Timestamp::from_millis(1_000 + seq as i64);
-        Recorded { seq: Seq(seq), at, event: BeadEvent::Observed { bead: Arc::new(bead) }.into() }
+        Arc::new(bead)
+    }
+
+    fn observe(state: &mut State, bead: &Arc<Bead>, at: Timestamp) {
+        let event = BeadEvent::Observed { bead: Arc::clone(bead) }.into();
+        state.apply(&Recorded { seq: state.seq().next(), at, event });
     }
 
     proptest! {
@@ -151,13 +143,13 @@ mod tests {
         fn beads_that_come_at_once_are_as_if_they_had_come_one_by_one(
             sketches in sketches(), before in 0..=IDS, order in Just((0..IDS).collect::<Vec<_>>()).prop_shuffle(),
         ) {
-            let events: Vec<Recorded> =
-                (1..).zip(&order).map(|(seq, number)| observed(*number, seq, &sketches[*number])).collect();
+            let beads: Vec<Arc<Bead>> = order.iter().map(|number| bead(*number, &sketches[*number])).collect();
+            let [earlier, later] = [1_000, 2_000].map(Timestamp::from_millis);
             let mut at_once = State::default();
-            events[..before].iter().for_each(|event| at_once.apply(event));
+            beads[..before].iter().for_each(|bead| observe(&mut at_once, bead, earlier));
             let mut one_by_one = at_once.clone();
-            at_once.apply_arrivals(&events[before..]);
-            events[before..].iter().for_each(|event| one_by_one.apply(event));
+            at_once.apply_arrivals(&beads[before..], later);
+            beads[before..].iter().for_each(|bead| observe(&mut one_by_one, bead, later));
             prop_assert_eq!(&at_once.dirty, &one_by_one.dirty);
             at_once.settle_cycles();
             one_by_one.settle_cycles();

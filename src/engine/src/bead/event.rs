@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bead, BeadEntry, BeadStatus, Dependency, Work};
+use super::{Bead, BeadEntry, BeadStatus, Dependency, Work, bead_kind};
 use crate::state::State;
 use crate::{BeadId, Timestamp};
 
@@ -281,7 +281,7 @@ impl State {
             bead.description = or_none(description);
         }
         if let Some(kind) = &change.kind {
-            bead.kind.clone_from(kind);
+            bead.kind = bead_kind(kind);
         }
         if let Some(status) = &change.status {
             bead.status = status.clone();

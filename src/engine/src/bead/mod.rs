@@ -6,11 +6,12 @@ mod dependency;
 mod event;
 mod shelf;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 pub use dependency::{DepKind, Dependency, one_per_pair};
 pub use event::{BeadChange, BeadEvent};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 pub(crate) use shelf::Beads;
 
 use crate::state::State;
@@ -27,8 +28,8 @@ pub struct Bead {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// `task`, `bug`, `feature`, `chore`, `epic`, …; empty means task.
-    #[serde(default, rename = "issue_type")]
-    pub kind: String,
+    #[serde(default, rename = "issue_type", deserialize_with = "read_kind")]
+    pub kind: Cow<'static, str>,
     /// Where it stands in its tracker.
     #[serde(default)]
     pub status: BeadStatus,
@@ -72,6 +73,16 @@ pub struct Bead {
     pub is_template: bool,
 }
 
+/// A type of beads. The usual ones take no memory of their own, however many beads have them.
+pub fn bead_kind(word: &str) -> Cow<'static, str> {
+    let usual = ["", "task", "bug", "feature", "chore", "epic"].into_iter().find(|usual| *usual == word);
+    usual.map_or_else(|| Cow::Owned(word.to_owned()), Cow::Borrowed)
+}
+
+fn read_kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'static, str>, D::Error> {
+    Cow::<'de, str>::deserialize(deserializer).map(|word| bead_kind(&word))
+}
+
 /// The middle of P0 to P4.
 pub fn default_bead_priority() -> u8 {
     2
@@ -106,7 +117,7 @@ impl Bead {
 
     /// Why no worker can be sent to it, if so.
     pub fn not_work_because(&self) -> Option<String> {
-        if !matches!(self.kind.as_str(), "" | "task" | "bug" | "feature" | "chore") {
+        if !matches!(&*self.kind, "" | "task" | "bug" | "feature" | "chore") {
             return Some(format!("a bead of type {} is not work for a worker", self.kind));
         }
         let marks = [

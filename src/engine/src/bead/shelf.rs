@@ -72,15 +72,17 @@ impl Beads {
 
     /// Puts many beads in, each as `insert` does. They get their numbers before the ends of their dependencies do:
     /// beads that lie next to each other in memory then have numbers next to each other.
-    pub(crate) fn insert_all(&mut self, entries: Vec<BeadEntry>) -> Vec<u32> {
+    pub(crate) fn insert_all(&mut self, entries: impl ExactSizeIterator<Item = BeadEntry>) -> Vec<u32> {
         self.numbers.reserve(entries.len());
         self.names.reserve(entries.len());
         self.entries.reserve(entries.len());
-        let numbers: Vec<u32> = entries.iter().map(|entry| self.give_number(&entry.bead.id)).collect();
-        self.ids.append(&mut entries.iter().map(|entry| entry.bead.id.clone()).collect());
-        for (number, entry) in numbers.iter().zip(entries) {
-            self.entries[*number as usize] = Some(entry);
-        }
+        let put = |entry: BeadEntry| {
+            let number = self.give_number(&entry.bead.id);
+            self.entries[number as usize] = Some(entry);
+            number
+        };
+        let numbers: Vec<u32> = entries.map(put).collect();
+        self.ids.append(&mut numbers.iter().map(|number| self.name(*number).clone()).collect());
         numbers.iter().for_each(|number| self.note_change_at(*number));
         numbers
     }

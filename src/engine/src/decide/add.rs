@@ -106,7 +106,8 @@ impl State {
         let new: BTreeMap<&BeadId, &Bead> = new.map(|bead| (&bead.id, bead)).collect();
         // Otherwise edges that lead out of the new beads never lead back.
         let through_old = new.keys().any(|id| self.is_awaited(id));
-        let old = |id: &BeadId| self.beads.get(id).map(|e| &*e.bead).filter(|b| through_old && !b.is_closed());
+        let old =
+            |id: &BeadId| self.beads.get(id).map(|e| &*e.bead).filter(|b| through_old && !b.is_closed());
         let waits = |id: &BeadId| -> Vec<&'a BeadId> {
             let edges = new.get(id).copied().or_else(|| old(id)).map(|b| b.dependencies.as_slice());
             edges.unwrap_or_default().iter().filter(|d| d.kind.makes_wait()).map(|d| &d.on).collect()

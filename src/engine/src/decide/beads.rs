@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::Asker;
 use super::bounds::{check_argv, check_description, check_texts, check_title};
 use crate::bead::{
-    Bead, BeadChange, BeadEvent, BeadStatus, DepKind, Dependency, default_bead_priority, one_per_pair,
+    Bead, BeadChange, BeadEvent, BeadStatus, DepKind, Dependency, bead_kind, default_bead_priority,
+    one_per_pair,
 };
 use crate::command::{Answer, NewBead};
 use crate::context::{CloseReason, ContextEvent};
@@ -76,7 +77,7 @@ impl Tx<'_> {
             id,
             title: new.title.clone(),
             description: new.description.clone().filter(|t| !t.is_empty()),
-            kind: if new.kind.is_empty() { "task".to_owned() } else { new.kind.clone() },
+            kind: bead_kind(if new.kind.is_empty() { "task" } else { &new.kind }),
             status: new.status.clone(),
             priority: new.priority.unwrap_or_else(default_bead_priority),
             assignee: new.assignee.clone().filter(|t| !t.is_empty()),

@@ -48,14 +48,15 @@ impl Tx<'_> {
 
     /// The beads as their workspace shows them. A first reading is taken over as a whole.
     fn observe_all(&mut self, reading: &SourceReading, taken: &BTreeSet<BeadId>) {
-        let shown = || reading.beads.iter().filter(|bead| !taken.contains(&bead.id));
-        if shown().all(|bead| self.state().is_unheard_of(&bead.id)) {
-            self.emit_arrivals(shown());
-            for bead in shown().filter(|bead| bead.is_closed()) {
+        let shown = reading.beads.iter().filter(|bead| !taken.contains(&bead.id));
+        let shown: Vec<Arc<Bead>> = shown.cloned().collect();
+        if shown.iter().all(|bead| self.state().is_unheard_of(&bead.id)) {
+            self.emit_arrivals(&shown);
+            for bead in shown.iter().filter(|bead| bead.is_closed()) {
                 self.end_alert(&bead_key(&bead.id));
             }
         } else {
-            shown().for_each(|bead| self.observe(&reading.rig, bead));
+            shown.iter().for_each(|bead| self.observe(&reading.rig, bead));
         }
     }
 

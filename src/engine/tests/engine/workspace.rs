@@ -50,7 +50,7 @@ impl Workspace {
             id: bead_id(id),
             title: format!("work on {id}"),
             description: None,
-            kind: "task".to_owned(),
+            kind: "task".into(),
             status: BeadStatus::Open,
             priority: 2,
             assignee: None,
