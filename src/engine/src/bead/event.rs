@@ -168,7 +168,9 @@ impl State {
                 }
                 self.beads.note_change(&id);
                 self.edge_removed(&id, &dependency.on);
-                self.beads.number(&id).into_iter().for_each(|number| self.index_edges(number));
+                if let Some(number) = self.beads.number(&id) {
+                    self.index_edges(number);
+                }
                 self.watch_for_cycles(&id);
                 self.recount_blockers(&id);
             }

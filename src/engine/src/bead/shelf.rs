@@ -83,7 +83,9 @@ impl Beads {
         };
         let numbers: Vec<u32> = entries.map(put).collect();
         self.ids.append(&mut numbers.iter().map(|number| self.name(*number).clone()).collect());
-        numbers.iter().for_each(|number| self.note_change_at(*number));
+        for number in &numbers {
+            self.note_change_at(*number);
+        }
         numbers
     }
 

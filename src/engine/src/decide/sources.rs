@@ -56,7 +56,9 @@ impl Tx<'_> {
                 self.end_alert(&bead_key(&bead.id));
             }
         } else {
-            shown.iter().for_each(|bead| self.observe(&reading.rig, bead));
+            for bead in &shown {
+                self.observe(&reading.rig, bead);
+            }
         }
     }
 
