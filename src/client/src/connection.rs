@@ -104,7 +104,7 @@ impl Connection {
                         return Ok(Ok((Document::null(), Vec::new())));
                     }
                 }
-                Reply::Ok { document, notices } => return Ok(Ok((document.into(), notices))),
+                Reply::Ok { document, notices } => return Ok(Ok((document, notices))),
                 Reply::Error(refusal) => return Ok(Err(refusal)),
             }
         }

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use yard_engine::{Command, Refusal, Seq, Timestamp};
 
+use crate::document::Document;
+
 /// Version of this protocol; a server of another version is refused with a clear message.
 pub const PROTOCOL_VERSION: u32 = 1;
 
@@ -217,7 +219,7 @@ pub enum Reply {
     /// The final answer, with notices for people.
     Ok {
         /// The document.
-        document: Box<RawValue>,
+        document: Document,
         /// For stderr.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         notices: Vec<String>,
@@ -228,8 +230,13 @@ pub enum Reply {
 
 impl Reply {
     /// A final answer.
-    pub fn document<T: Serialize>(document: &T) -> Self {
-        match serde_json::value::to_raw_value(document) {
+    pub fn document<T: Serialize>(value: &T) -> Self {
+        Self::written(Document::of(value))
+    }
+
+    /// A final answer that was written already.
+    pub fn written(document: serde_json::Result<Document>) -> Self {
+        match document {
             Ok(document) => Self::Ok { document, notices: Vec::new() },
             Err(error) => Self::Error(Refusal::new("internal", error.to_string())),
         }
@@ -275,11 +282,12 @@ mod tests {
 
     #[test]
     fn a_line_in_pieces_reads_like_the_line_as_a_whole() {
-        let document = || serde_json::value::to_raw_value(&["a", "b"]).expect("a document");
+        let document = || Document::of(&["a", "b"]).expect("a document");
+        let item = serde_json::value::to_raw_value(&["a", "b"]).expect("an item");
         let replies = [
             Reply::Ok { document: document(), notices: Vec::new() },
             Reply::Ok { document: document(), notices: vec!["one \"two\"".to_owned()] },
-            Reply::Item(document()),
+            Reply::Item(item),
             Reply::Error(Refusal::new("code", "message")),
         ];
         for (number, reply) in replies.iter().enumerate() {

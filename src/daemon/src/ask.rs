@@ -111,7 +111,7 @@ fn last_word(replies: Vec<Reply>, each: Each<'_>) -> Result<Answered, AskError> 
             Reply::Item(item) => {
                 each(item);
             }
-            Reply::Ok { document, notices } => return Ok(Answered { document: document.into(), notices }),
+            Reply::Ok { document, notices } => return Ok(Answered { document, notices }),
             Reply::Error(refusal) => return Err(refusal.into()),
         }
     }

@@ -35,7 +35,7 @@ pub(crate) fn order(
     dispatch: &Dispatch,
 ) -> Result<StartOrder, String> {
     let context = state.context(&dispatch.context).ok_or("its context is gone")?;
-    let mut bead = state.bead(dispatch.id.bead()).ok_or("its bead is gone")?.bead.clone();
+    let mut bead = Bead::clone(&state.bead(dispatch.id.bead()).ok_or("its bead is gone")?.bead);
     if let Some(shown_by) = &bead.source {
         // The log holds only what scheduling needs.
         bead.description = sources.description(shown_by, &bead.id);

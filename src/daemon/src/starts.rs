@@ -235,7 +235,8 @@ impl Waiting {
                 let Staged { convoy_id, restaged, plan, launched } = staged;
                 let wave1 = launched.map(|results| settle(state, results));
                 let (convoy_id, wave1) = (convoy_id.as_ref(), wave1.as_deref());
-                Reply::document(&StageDocument { state, convoy_id, restaged, plan: &plan, wave1 })
+                let document = StageDocument { state, convoy_id, restaged, plan: &plan, wave1 };
+                Reply::written(document.write())
             }
             Promise::Launched { convoy_id, results, .. } => {
                 Reply::document(&views::launched(state, convoy_id, settle(state, results)))

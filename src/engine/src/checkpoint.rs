@@ -134,18 +134,22 @@ impl State {
         rows: impl Iterator<Item = (&'a str, &'a str, &'a str)>,
     ) -> Result<Self, UnreadableRow> {
         let mut state = Self { seq, ..Self::default() };
+        let mut beads = Vec::new();
         for (kind, id, body) in rows {
-            state.restore_row(kind, body).map_err(|error| UnreadableRow {
+            state.restore_row(kind, body, &mut beads).map_err(|error| UnreadableRow {
                 kind: kind.to_owned(),
                 id: id.to_owned(),
                 error,
             })?;
         }
+        let (gone, there): (Vec<_>, Vec<_>) = beads.into_iter().partition(|entry: &BeadEntry| entry.gone);
+        state.gone.insert_all(gone.into_iter());
+        state.beads.insert_all(there.into_iter());
         state.rebuild_indexes();
         Ok(state)
     }
 
-    fn restore_row(&mut self, kind: &str, body: &str) -> Result<(), String> {
+    fn restore_row(&mut self, kind: &str, body: &str, beads: &mut Vec<BeadEntry>) -> Result<(), String> {
         fn read<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T, String> {
             serde_json::from_str(body).map_err(|e| e.to_string())
         }
@@ -169,11 +173,7 @@ impl State {
                 let rig: crate::rig::Rig = read(body)?;
                 self.rigs.insert(rig.name.clone(), rig);
             }
-            "bead" => {
-                let entry: BeadEntry = read(body)?;
-                let home = if entry.gone { &mut self.gone } else { &mut self.beads };
-                home.insert(Box::new(entry));
-            }
+            "bead" => beads.push(read(body)?),
             "context" => {
                 let context: crate::context::Context = read(body)?;
                 self.contexts.insert(context.id.clone(), context);

@@ -279,8 +279,10 @@ impl State {
     pub(crate) fn track(&mut self, id: &ConvoyId) {
         let Some(convoy) = self.convoys.get(id).filter(|convoy| convoy.closed.is_none()) else { return };
         let mut open = 0;
-        for bead in &convoy.tracked {
-            let number = self.beads.give_number(bead);
+        // All are found before anything is done with one: the look-ups wait for memory, and so many wait at once.
+        let numbers: Vec<Option<u32>> = convoy.tracked.iter().map(|bead| self.beads.number(bead)).collect();
+        for (bead, number) in convoy.tracked.iter().zip(numbers) {
+            let number = number.unwrap_or_else(|| self.beads.give_number(bead));
             self.tracking.add(number, id);
             open += usize::from(!self.beads.is_closed_at(number));
         }

@@ -1,99 +1,115 @@
-//! Edges backwards: from a bead to those that name it.
+//! Edges backwards: from a bead to those that name it, by the numbers that the beads have in the state.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use crate::BeadId;
-use crate::lookup::Lookup;
+use crate::bead::Beads;
 
-/// So many holders are kept in a list; more in a set, because an epic may have a million children.
+/// So many holders are kept in a list; more in a map, because an epic may have a million children.
 const FEW: usize = 32;
 
 /// Reverse edges: target → holders. Targets need not exist.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Edges(Lookup<BeadId, Holders>);
-
-/// The holders of edges to one target, by id. One of the two is empty.
 #[derive(Debug, Clone, Default)]
-struct Holders {
-    few: Vec<BeadId>,
-    many: BTreeSet<BeadId>,
+pub(crate) struct Edges(Vec<Holders>);
+
+/// The holders of edges to one target, in the order of their ids.
+#[derive(Debug, Clone)]
+enum Holders {
+    Few(Vec<u32>),
+    /// With their ids, because nobody could sort so many each time.
+    Many(BTreeMap<BeadId, u32>),
+}
+
+impl Default for Holders {
+    fn default() -> Self {
+        Self::Few(Vec::new())
+    }
 }
 
 impl Edges {
-    pub(crate) fn add(&mut self, target: &BeadId, holder: &BeadId) {
-        self.0.entry(target.clone()).or_default().insert(holder);
+    pub(crate) fn add(&mut self, beads: &Beads, target: u32, holder: u32) {
+        let target = target as usize;
+        if target >= self.0.len() {
+            self.0.resize_with(beads.numbers(), Holders::default);
+        }
+        self.0[target].insert(beads, holder);
     }
 
-    /// Makes room for so many more targets.
-    pub(crate) fn reserve(&mut self, targets: usize) {
-        self.0.reserve(targets);
-    }
-
-    pub(crate) fn remove(&mut self, target: &BeadId, holder: &BeadId) {
-        if let Some(holders) = self.0.get_mut(target) {
-            holders.remove(holder);
-            if holders.len() == 0 {
-                self.0.remove(target);
-            }
+    pub(crate) fn remove(&mut self, beads: &Beads, target: u32, holder: u32) {
+        if let Some(holders) = self.0.get_mut(target as usize) {
+            holders.remove(beads, holder);
         }
     }
 
-    pub(crate) fn of<'a>(edges: &'a Self, target: &BeadId) -> impl Iterator<Item = &'a BeadId> {
-        edges.0.get(target).into_iter().flat_map(Holders::iter)
+    /// The holders of edges to a target, in the order of their ids; none of one without a number.
+    pub(crate) fn of(&self, target: Option<u32>) -> impl Iterator<Item = u32> {
+        let holders = target.and_then(|target| self.0.get(target as usize));
+        holders.into_iter().flat_map(Holders::iter)
     }
 
-    pub(crate) fn has(&self, target: &BeadId, holder: &BeadId) -> bool {
-        self.0.get(target).is_some_and(|holders| holders.contains(holder))
+    pub(crate) fn has(&self, beads: &Beads, target: u32, holder: u32) -> bool {
+        self.0.get(target as usize).is_some_and(|holders| holders.has(beads, holder))
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.0.values().map(Holders::len).sum()
+        self.0.iter().map(|holders| holders.iter().count()).sum()
     }
 
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
+
+    /// All edges by id, to be compared with those of another state.
+    pub(crate) fn by_id<'a>(&self, beads: &'a Beads) -> BTreeMap<&'a BeadId, Vec<&'a BeadId>> {
+        let named = |holders: &Holders| holders.iter().map(|holder| beads.name(holder)).collect::<Vec<_>>();
+        let all = (0..).zip(&self.0).map(|(target, holders)| (beads.name(target), named(holders)));
+        all.filter(|(_, holders)| !holders.is_empty()).collect()
+    }
 }
 
 impl Holders {
-    fn insert(&mut self, holder: &BeadId) {
-        if !self.many.is_empty() {
-            self.many.insert(holder.clone());
-        } else if let Err(place) = self.few.binary_search(holder) {
-            self.few.insert(place, holder.clone());
-            if self.few.len() > FEW {
-                self.many.extend(std::mem::take(&mut self.few));
+    fn insert(&mut self, beads: &Beads, holder: u32) {
+        match self {
+            Self::Few(few) => {
+                let place = few.partition_point(|known| beads.name(*known) < beads.name(holder));
+                if few.get(place) != Some(&holder) {
+                    few.insert(place, holder);
+                }
+                if few.len() > FEW {
+                    *self =
+                        Self::Many(few.iter().map(|known| (beads.name(*known).clone(), *known)).collect());
+                }
+            }
+            Self::Many(many) => {
+                many.insert(beads.name(holder).clone(), holder);
             }
         }
     }
 
-    fn remove(&mut self, holder: &BeadId) {
-        self.many.remove(holder);
-        if let Ok(place) = self.few.binary_search(holder) {
-            self.few.remove(place);
+    fn remove(&mut self, beads: &Beads, holder: u32) {
+        match self {
+            Self::Few(few) => few.retain(|known| *known != holder),
+            Self::Many(many) => {
+                many.remove(beads.name(holder));
+            }
         }
     }
 
-    fn contains(&self, holder: &BeadId) -> bool {
-        self.few.binary_search(holder).is_ok() || self.many.contains(holder)
+    fn has(&self, beads: &Beads, holder: u32) -> bool {
+        match self {
+            Self::Few(few) => few.contains(&holder),
+            Self::Many(many) => many.contains_key(beads.name(holder)),
+        }
     }
 
-    fn len(&self) -> usize {
-        self.few.len() + self.many.len()
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &BeadId> {
-        self.few.iter().chain(&self.many)
-    }
-}
-
-impl PartialEq for Holders {
-    fn eq(&self, other: &Self) -> bool {
-        self.len() == other.len() && self.iter().eq(other.iter())
+    fn iter(&self) -> impl Iterator<Item = u32> {
+        let (few, many) = match self {
+            Self::Few(few) => (Some(few), None),
+            Self::Many(many) => (None, Some(many)),
+        };
+        few.into_iter().flatten().chain(many.into_iter().flat_map(BTreeMap::values)).copied()
     }
 }
-
-impl Eq for Holders {}
 
 #[cfg(test)]
 mod tests {
@@ -105,20 +121,26 @@ mod tests {
 
     #[test]
     fn holders_come_by_id_however_many_there_are() {
+        let mut beads = Beads::default();
+        let target = beads.give_number(&id(500));
         let mut edges = Edges::default();
         for number in (0..100).rev() {
-            edges.add(&id(500), &id(number));
+            let holder = beads.give_number(&id(number));
+            edges.add(&beads, target, holder);
             assert_eq!(edges.count(), 100 - number);
-            assert!(Edges::of(&edges, &id(500)).is_sorted());
+            assert!(edges.of(Some(target)).map(|holder| beads.name(holder)).is_sorted());
         }
         for number in 3..100 {
-            edges.remove(&id(500), &id(number));
+            let holder = beads.give_number(&id(number));
+            edges.remove(&beads, target, holder);
         }
         let mut few = Edges::default();
         for number in [2, 0, 1, 1] {
-            few.add(&id(500), &id(number));
+            let holder = beads.give_number(&id(number));
+            few.add(&beads, target, holder);
         }
-        assert_eq!(edges, few);
-        assert!(edges.has(&id(500), &id(2)) && !edges.has(&id(500), &id(3)));
+        assert_eq!(edges.by_id(&beads), few.by_id(&beads));
+        let [two, three] = [2, 3].map(|number| beads.give_number(&id(number)));
+        assert!(edges.has(&beads, target, two) && !edges.has(&beads, target, three));
     }
 }

@@ -25,19 +25,24 @@ pub(crate) enum Cycles {
 const SHORT_LOOK: usize = 256;
 
 impl State {
-    pub(crate) fn edges_added(&mut self, holder: &BeadId, dependencies: &[Dependency]) {
-        for dependency in dependencies {
-            if dependency.kind.blocks() {
-                self.dependents.add(&dependency.on, holder);
-            } else if dependency.kind == DepKind::ParentChild {
-                self.children.add(&dependency.on, holder);
+    /// Puts a bead's edges into the indexes; those that are there already stay.
+    pub(crate) fn index_edges(&mut self, holder: u32) {
+        let Some(entry) = self.beads.at(holder) else { return };
+        for (edge, target) in entry.bead.dependencies.iter().zip(self.beads.targets(holder)) {
+            if edge.kind.blocks() {
+                self.dependents.add(&self.beads, *target, holder);
+            } else if edge.kind == DepKind::ParentChild {
+                self.children.add(&self.beads, *target, holder);
             }
         }
     }
 
-    pub(crate) fn edges_removed(&mut self, holder: &BeadId, target: &BeadId) {
-        self.dependents.remove(target, holder);
-        self.children.remove(target, holder);
+    /// Takes an edge out of the indexes.
+    pub(crate) fn edge_removed(&mut self, holder: &BeadId, target: &BeadId) {
+        if let (Some(holder), Some(target)) = (self.beads.number(holder), self.beads.number(target)) {
+            self.dependents.remove(&self.beads, target, holder);
+            self.children.remove(&self.beads, target, holder);
+        }
     }
 
     /// The number of blocking edges of a bead whose target is not closed.
@@ -253,23 +258,28 @@ impl State {
         let waits_for = |number: u32| {
             let edges = self.beads.at(number).into_iter().flat_map(|entry| &entry.bead.dependencies);
             let edges = edges.zip(self.beads.targets(number)).filter(|(edge, _)| edge.kind.makes_wait());
-            edges.map(|(_, on)| *on).filter(|on| self.beads.at(*on).is_some())
+            edges.map(move |(_, on)| (number, *on))
         };
+        // A bead that nobody has waits for nothing, and is taken away like any other.
+        let edges: Vec<(u32, u32)> = numbers.clone().flat_map(waits_for).collect();
         // From each bead to those that wait for it: of bead n, `waiting[starts[n]..starts[n + 1]]`.
         let mut starts = vec![0_u32; numbers.len() + 1];
-        numbers.clone().flat_map(waits_for).for_each(|on| starts[on as usize] += 1);
+        let mut left = vec![0_u32; numbers.len()];
+        for (number, on) in &edges {
+            starts[*on as usize] += 1;
+            left[*number as usize] += 1;
+        }
         let mut sum = 0;
         for start in &mut starts {
             sum += *start;
             *start = sum;
         }
-        let mut waiting = vec![0_u32; sum as usize];
-        for (number, on) in numbers.clone().flat_map(|number| waits_for(number).map(move |on| (number, on))) {
+        let mut waiting = vec![0_u32; edges.len()];
+        for (number, on) in edges {
             let start = &mut starts[on as usize];
             *start -= 1;
             waiting[*start as usize] = number;
         }
-        let mut left: Vec<u32> = numbers.clone().map(|number| waits_for(number).count() as u32).collect();
         let mut free: Vec<u32> = numbers.filter(|number| left[*number as usize] == 0).collect();
         let mut freed = 0;
         while let Some(number) = free.pop() {

@@ -53,6 +53,12 @@ macro_rules! id_type {
             pub fn as_str(&self) -> &str {
                 self.0.as_str()
             }
+
+            /// The bytes of its text: ASCII, and nothing that JSON would have to escape.
+            #[inline]
+            pub fn as_bytes(&self) -> &[u8] {
+                self.0.as_bytes()
+            }
         }
 
         impl fmt::Display for $name {

@@ -42,7 +42,7 @@ impl IdText {
     }
 
     #[inline]
-    fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         match self {
             Self::Short { len, bytes } => &bytes[..usize::from(*len)],
             Self::Long(text) => text.as_bytes(),

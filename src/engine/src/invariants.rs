@@ -145,6 +145,7 @@ impl State {
     /// Counters and reverse edges are those the beads' own edges give.
     fn check_graph(&self) -> Result<(), Violation> {
         let (mut blocking, mut parents) = (0, 0);
+        let number = |id: &BeadId| self.beads.number(id).unwrap_or(u32::MAX);
         for (id, entry) in self.beads.keys().zip(self.beads.values()) {
             let count = self.count_open_blockers(id);
             ensure(entry.open_blockers == count, || {
@@ -158,11 +159,11 @@ impl State {
                 let known = match &edge.kind {
                     kind if kind.blocks() => {
                         blocking += 1;
-                        self.dependents.has(&edge.on, id)
+                        self.dependents.has(&self.beads, number(&edge.on), number(id))
                     }
                     DepKind::ParentChild => {
                         parents += 1;
-                        self.children.has(&edge.on, id)
+                        self.children.has(&self.beads, number(&edge.on), number(id))
                     }
                     _ => true,
                 };
@@ -261,8 +262,9 @@ impl State {
         same("dispatches", self.dispatches == other.dispatches)?;
         same("convoys", self.convoys == other.convoys)?;
         same("prefixes", self.rig_by_prefix == other.rig_by_prefix)?;
-        same("dependents", self.dependents == other.dependents)?;
-        same("children", self.children == other.children)?;
+        let (ours, theirs) = (&self.beads, &other.beads);
+        same("dependents", self.dependents.by_id(ours) == other.dependents.by_id(theirs))?;
+        same("children", self.children.by_id(ours) == other.children.by_id(theirs))?;
         same("convoy counts", self.convoy_open_beads == other.convoy_open_beads)?;
         same("open contexts", self.open_contexts == other.open_contexts)?;
         same("verdicts", self.settled == other.settled)?;

@@ -286,7 +286,7 @@ impl<'a> Workspace<'a> {
                 || bead.pinned
                 || bead.ephemeral
                 || (rules.hides_templates && bead.is_template)
-                || rules.hides_types.contains(&bead.kind.as_str())
+                || rules.hides_types.contains(&&*bead.kind)
                 || (rules.hides_children_of_deferred && below_deferred(bead))
         };
         let offered = self.beads.iter().zip(&self.blockers).filter(move |(bead, by)| {

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A table to look things up in, never to go through where the order shows.
-pub(crate) type Lookup<K, V> = HashMap<K, V, BuildHasherDefault<FoldHasher>>;
+pub type Lookup<K, V> = HashMap<K, V, BuildHasherDefault<FoldHasher>>;
 
 /// Odd, and with bits all over.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Folds eight bytes at a time by multiplying.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct FoldHasher(u64);
+pub struct FoldHasher(u64);
 
 impl FoldHasher {
     #[inline]

@@ -126,11 +126,10 @@ impl State {
         self.tracking.clear();
         self.convoy_open_beads.clear();
         let beads: Vec<BeadId> = self.beads.keys().cloned().collect();
-        for id in &beads {
-            let dependencies = self.beads[id].bead.dependencies.clone();
-            self.edges_added(id, &dependencies);
-            let count = self.count_open_blockers(id);
-            if let Some(entry) = self.beads.get_mut(id) {
+        for number in beads.iter().filter_map(|id| self.beads.number(id)).collect::<Vec<_>>() {
+            self.index_edges(number);
+            let count = self.count_open_blockers_at(number);
+            if let Some(entry) = self.beads.at_mut(number) {
                 entry.open_blockers = count;
             }
         }

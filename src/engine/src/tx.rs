@@ -1,6 +1,8 @@
 //! Deciding happens in a transaction over the state whose only mutator is `emit` = apply + record. A refusal comes
 //! before the first emit, so planning sees each start it has just made and a refused command leaves no trace.
 
+use std::sync::Arc;
+
 use crate::Timestamp;
 use crate::bead::{Bead, BeadEvent};
 use crate::command::Command;
@@ -46,13 +48,13 @@ impl<'a> Tx<'a> {
     }
 
     /// Records that beads appeared of which nobody has heard, and applies that at once.
-    pub(crate) fn emit_arrivals<'b>(&mut self, beads: impl Iterator<Item = &'b Bead>) {
-        let (first, at, mut seq) = (self.events.len(), self.at, self.state.seq());
-        self.events.extend(beads.map(|bead| {
+    pub(crate) fn emit_arrivals(&mut self, beads: &[Arc<Bead>]) {
+        let (at, mut seq) = (self.at, self.state.seq());
+        self.events.extend(beads.iter().map(|bead| {
             seq = seq.next();
-            Recorded { seq, at, event: BeadEvent::Observed { bead: Box::new(bead.clone()) }.into() }
+            Recorded { seq, at, event: BeadEvent::Observed { bead: Arc::clone(bead) }.into() }
         }));
-        self.state.apply_arrivals(&self.events[first..]);
+        self.state.apply_arrivals(beads, at);
     }
 
     /// Whether nothing was decided so far.

@@ -1,7 +1,6 @@
 //! What a bead says at length. The journal holds only what scheduling needs; the rest is read at dispatch time, from
 //! the place where the last reading found it, and from a search if the text has changed since.
 
-use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -9,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use memchr::{memchr, memmem, memrchr};
-use yard_engine::{BeadId, Timestamp};
+use yard_engine::{BeadId, Lookup, Timestamp};
 
 use crate::file;
 use crate::record::Record;
@@ -31,7 +30,7 @@ pub struct Descriptions {
 #[derive(Debug)]
 pub(crate) struct Shelf {
     text: Text,
-    slots: HashMap<BeadId, u32>,
+    slots: Lookup<BeadId, u32>,
     places: Vec<Option<Range<usize>>>,
 }
 
@@ -53,7 +52,7 @@ impl Descriptions {
     }
 
     fn new(text: Text) -> Self {
-        let shelf = Shelf { text, slots: HashMap::new(), places: Vec::new() };
+        let shelf = Shelf { text, slots: Lookup::default(), places: Vec::new() };
         Self { shelf: Arc::new(Mutex::new(shelf)) }
     }
 

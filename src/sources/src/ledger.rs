@@ -31,7 +31,7 @@ pub(crate) struct Ledger {
     /// Records taken in this reading.
     taken: usize,
     /// Beads parsed in this reading, with the hash of their record.
-    fresh: Vec<(u32, u128, Bead)>,
+    fresh: Vec<(u32, u128, Arc<Bead>)>,
     #[cfg(test)]
     pub(crate) parses: usize,
 }
@@ -108,12 +108,12 @@ impl Ledger {
         let slot = self.slot_of(record.id());
         self.slots[slot as usize].offer(self.reading, hash, updated, place);
         self.known.insert(hash, Known { slot: Some(slot), updated, seen: self.reading });
-        self.fresh.push((slot, hash, record.into_bead(self.rig.clone())));
+        self.fresh.push((slot, hash, Arc::new(record.into_bead(self.rig.clone()))));
         Ok(())
     }
 
     /// Ends a reading of `text`: the beads that changed since they were told, or `all` that it shows.
-    pub(crate) fn finish(&mut self, text: &[u8], all: bool) -> Vec<Bead> {
+    pub(crate) fn finish(&mut self, text: &[u8], all: bool) -> Vec<Arc<Bead>> {
         let mut beads = Vec::with_capacity(self.fresh.len());
         if all {
             self.slots.iter_mut().for_each(|slot| slot.told = None);
@@ -130,7 +130,7 @@ impl Ledger {
             if slot.seen == self.reading && slot.told != Some(slot.hash) {
                 slot.told = Some(slot.hash);
                 let record = text.get(slot.place.clone()).and_then(|json| Record::parse(json).ok()?);
-                beads.extend(record.map(|record| record.into_bead(self.rig.clone())));
+                beads.extend(record.map(|record| Arc::new(record.into_bead(self.rig.clone()))));
             }
         }
         if self.known.len() > 2 * self.taken + SLACK {

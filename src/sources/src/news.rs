@@ -1,5 +1,6 @@
 //! What a source has told so far, so that each thing is told once: a reading is made only when it says something new.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use yard_engine::bead::Bead;
@@ -16,7 +17,7 @@ pub(crate) struct Finding {
     /// Whether the version is final and read without trouble: what it lacks is not there.
     pub(crate) certain: bool,
     /// All beads, or those that changed.
-    pub(crate) beads: Vec<Bead>,
+    pub(crate) beads: Vec<Arc<Bead>>,
     /// Whether these are all.
     pub(crate) whole: bool,
     /// Beads that disappeared for certain.

@@ -8,7 +8,9 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use yard_engine::bead::{Bead, BeadStatus, DepKind, Dependency, default_bead_priority, one_per_pair};
+use yard_engine::bead::{
+    Bead, BeadStatus, DepKind, Dependency, bead_kind, default_bead_priority, one_per_pair,
+};
 use yard_engine::command::NewBead;
 use yard_engine::{BadId, BeadId, RigName, Timestamp};
 
@@ -142,7 +144,7 @@ impl<'a> Record<'a> {
         Bead {
             title: cut(fields.title.as_ref()).unwrap_or_default().into_owned(),
             description: None,
-            kind: cut(fields.issue_type.as_ref()).unwrap_or_default().into_owned(),
+            kind: bead_kind(&cut(fields.issue_type.as_ref()).unwrap_or_default()),
             status,
             priority: fields.priority.in_range().unwrap_or(default_bead_priority()),
             assignee: cut(fields.assignee.as_ref()).map(Cow::into_owned),
@@ -205,7 +207,7 @@ impl Edge<'_> {
     /// A bead that waits for something without a usable name waits all the same, and says for what. An edge without any
     /// other end says nothing.
     fn unnamed(&self) -> Option<Dependency> {
-        let written = filled(self.depends_on_id.as_ref())?.to_owned();
+        let written = filled(self.depends_on_id.as_ref())?.into();
         let kind = DepKind::from(&*cut(self.kind.as_ref()).unwrap_or_default());
         let on = BeadId::parse("unnamed").ok()?;
         Some(Dependency { written: Some(written), ..Dependency::new(on, kind) })

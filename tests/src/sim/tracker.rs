@@ -2,6 +2,7 @@
 //! outlives the daemon; what the source has shown so far, and what it has under way, do not.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use yard_engine::bead::{Bead, BeadStatus, DepKind, Dependency, one_per_pair};
 use yard_engine::rig::{BeadSource, Rig};
@@ -65,6 +66,7 @@ impl Tracker {
     fn reading(&self, beads: Vec<Bead>, gone: Vec<BeadId>, whole: bool) -> SourceReading {
         let stamp = format!("version {}", self.version);
         let rig = RigName::parse(RIG).expect("a valid name");
+        let beads = beads.into_iter().map(Arc::new).collect();
         SourceReading { rig, stamp, whole, beads, gone, vanished: whole, trouble: None }
     }
 
@@ -151,7 +153,7 @@ impl World {
             id: id.clone(),
             title: "tracked work".to_owned(),
             description: None,
-            kind: "task".to_owned(),
+            kind: "task".into(),
             status: BeadStatus::Open,
             priority: 2,
             assignee: None,
@@ -307,7 +309,7 @@ impl World {
 
     /// At the end of a history the town knows exactly what the tracker shows.
     pub(super) fn check_tracker_is_known(&self) -> Result<(), Broken> {
-        let known = self.state.beads().filter(|entry| entry.bead.source.is_some()).map(|entry| &entry.bead);
+        let known = self.state.beads().filter(|entry| entry.bead.source.is_some()).map(|entry| &*entry.bead);
         let same = known.eq(self.tracker.beads.values());
         Broken::unless(same, || "the town does not know what its workspace shows".to_owned())
     }

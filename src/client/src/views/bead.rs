@@ -133,13 +133,13 @@ pub fn bead(state: &State, id: &BeadId) -> Option<BeadView> {
     let edge = |d: &Dependency| DependencyView {
         id: d.on.clone(),
         kind: d.kind.as_str().to_owned(),
-        written: d.written.clone(),
+        written: d.written.as_deref().map(str::to_owned),
     };
     Some(BeadView {
         id: bead.id.clone(),
         title: bead.title.clone(),
         description: bead.description.clone(),
-        kind: bead.kind.clone(),
+        kind: bead.kind.to_string(),
         status: bead.status.as_str().to_owned(),
         priority: bead.priority,
         rig: state.rig_of(id).map(|r| r.name.clone()),
@@ -231,7 +231,7 @@ mod tests {
         external.source = Some("shop".parse().expect("a name"));
         external.dependencies =
             vec![Dependency::from_tracker("external:api:api-7", DepKind::Blocks).expect("an edge")];
-        town.emit(BeadEvent::Observed { bead: Box::new(external) });
+        town.emit(BeadEvent::Observed { bead: std::sync::Arc::new(external) });
         let document = shown(&town, "shop-a");
         assert_eq!(document["source"], "shop");
         let edge = json!({"id": "api-7", "type": "blocks", "written": "external:api:api-7"});
@@ -246,7 +246,7 @@ mod tests {
         let mut town = Town::new();
         let mut seen = record("shop-a", "task", &[]);
         seen.source = Some("shop".parse().expect("a name"));
-        town.emit(BeadEvent::Observed { bead: Box::new(seen) });
+        town.emit(BeadEvent::Observed { bead: std::sync::Arc::new(seen) });
         town.emit(BeadEvent::Vanished { id: bead_id("shop-a") });
         let document = shown(&town, "shop-a");
         assert_eq!((&document["title"], &document["state"]), (&json!("Title of shop-a"), &Value::Null));

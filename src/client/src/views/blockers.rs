@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use yard_engine::bead::{BeadEntry, DepKind};
+use yard_engine::bead::{Bead, DepKind};
 use yard_engine::{BeadId, State};
 
 /// Of what a bead inherits, only the nearest are named: a chain of a thousand parents would name a thousand each time.
@@ -20,34 +20,36 @@ impl<'a> Blockers<'a> {
         Self { state, handed_down: BTreeMap::new() }
     }
 
-    /// The beads this one waits for: all of its own, the nearest of its open ancestors'; each once.
-    pub(super) fn of(&mut self, entry: &'a BeadEntry) -> Vec<&'a BeadId> {
-        let mut found: Vec<&BeadId> = self.own(entry).collect();
+    /// The beads this one waits for: all of its own, of which `open` are not closed, and the nearest of its open
+    /// ancestors'; each once. They are put in place of what was found before.
+    pub(super) fn find(&mut self, bead: &'a Bead, open: usize, found: &mut Vec<&'a BeadId>) {
+        found.clear();
+        found.extend(self.own(bead, open));
         let own = found.len();
-        for parent in entry.bead.dependencies.iter().filter(|edge| edge.kind == DepKind::ParentChild) {
+        for parent in bead.dependencies.iter().filter(|edge| edge.kind == DepKind::ParentChild) {
             found.extend(self.handed_down_by(&parent.on));
         }
-        if found.len() == own {
-            // There is one edge per pair.
-            return found;
+        // There is one edge per pair.
+        if found.len() > own {
+            let mut seen = BTreeSet::new();
+            found.retain(|on| seen.insert(*on));
         }
-        let mut seen = BTreeSet::new();
-        found.into_iter().filter(|on| seen.insert(*on)).collect()
     }
 
     /// Blocking edges to beads that are not closed, or that nobody has.
-    fn own(&self, entry: &'a BeadEntry) -> impl Iterator<Item = &'a BeadId> + use<'a> {
+    fn own(&self, bead: &'a Bead, open: usize) -> impl Iterator<Item = &'a BeadId> + use<'a> {
         let state = self.state;
-        let edges = entry.bead.dependencies.iter().filter(|edge| edge.kind.blocks());
+        let edges = bead.dependencies.iter().filter(|edge| edge.kind.blocks());
         // Mostly all are open, and nobody has to look.
-        let all = edges.clone().count() == entry.open_blockers();
+        let all = edges.clone().count() == open;
         let blocking = edges.map(|edge| &edge.on);
         blocking.filter(move |on| all || state.bead(on).is_none_or(|entry| !entry.bead.is_closed()))
     }
 
     /// What an ancestor hands down, nearest first. Its own ancestors come first, without recursion.
-    fn handed_down_by(&mut self, parent: &'a BeadId) -> Vec<&'a BeadId> {
-        let mut steps = vec![Step::Enter(parent)];
+    fn handed_down_by(&mut self, parent: &'a BeadId) -> &[&'a BeadId] {
+        let is_known = self.handed_down.contains_key(parent);
+        let mut steps = if is_known { Vec::new() } else { vec![Step::Enter(parent)] };
         while let Some(step) = steps.pop() {
             match step {
                 Step::Enter(ancestor) => {
@@ -65,13 +67,14 @@ impl<'a> Blockers<'a> {
                 Step::Leave(ancestor) => {
                     let above = self.state.parents_of(ancestor);
                     let above = above.filter_map(|parent| self.handed_down.get(parent)).flatten().copied();
-                    let own = self.state.bead(ancestor).into_iter().flat_map(|entry| self.own(entry));
+                    let own = self.state.bead(ancestor).into_iter();
+                    let own = own.flat_map(|entry| self.own(&entry.bead, entry.open_blockers()));
                     let found = own.chain(above).take(INHERITED).collect();
                     self.handed_down.insert(ancestor, found);
                 }
             }
         }
-        self.handed_down.get(parent).cloned().unwrap_or_default()
+        self.handed_down.get(parent).map(Vec::as_slice).unwrap_or_default()
     }
 }
 
@@ -88,7 +91,9 @@ mod tests {
 
     fn of(town: &Town, id: &str) -> Vec<String> {
         let entry = town.0.bead(&bead_id(id)).expect("a bead");
-        Blockers::new(&town.0).of(entry).iter().map(ToString::to_string).collect()
+        let mut found = Vec::new();
+        Blockers::new(&town.0).find(&entry.bead, entry.open_blockers(), &mut found);
+        found.iter().map(ToString::to_string).collect()
     }
 
     #[test]

@@ -171,14 +171,14 @@ pub fn convoy(state: &State, id: &ConvoyId) -> Option<ConvoyView> {
 
 fn tracked(state: &State, id: &BeadId, wave: Option<u32>) -> TrackedView {
     let entry = state.bead(id);
-    let bead = entry.map(|e| &e.bead).or_else(|| state.vanished_bead(id));
+    let bead = entry.map(|e| &*e.bead).or_else(|| state.vanished_bead(id));
     let dispatch_id = entry.and_then(|e| e.work.live.clone());
     let runs_it = dispatch_id.as_ref().and_then(|id| state.dispatch(id)).map(worker);
     TrackedView {
         id: id.clone(),
         title: bead.map(|b| b.title.clone()).unwrap_or_default(),
         status: entry.map(|e| e.bead.status.as_str().to_owned()).unwrap_or_default(),
-        kind: bead.map(|b| b.kind.clone()).unwrap_or_default(),
+        kind: bead.map(|b| b.kind.to_string()).unwrap_or_default(),
         wave,
         rig: state.rig_of(id).map(|r| r.name.clone()),
         state: state.standing(id),
@@ -227,7 +227,7 @@ mod tests {
         let (mut town, id) = town_with(None);
         let mut shown = record("shop-g", "task", &[]);
         shown.source = Some("shop".parse().expect("a name"));
-        town.emit(BeadEvent::Observed { bead: Box::new(shown) });
+        town.emit(BeadEvent::Observed { bead: std::sync::Arc::new(shown) });
         town.emit(BeadEvent::Vanished { id: bead_id("shop-g") });
         let view = convoy(&town.0, &id).expect("there");
         let waves: Vec<Option<u32>> = view.tracked.iter().map(|bead| bead.wave).collect();

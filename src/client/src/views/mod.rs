@@ -13,10 +13,12 @@ mod recover;
 mod scheduler;
 mod show;
 mod stage;
+mod stage_document;
 mod status;
 mod stranded;
 #[cfg(test)]
 mod testing;
+mod writer;
 
 pub use alert::{AlertList, AlertView, alerts};
 pub use bead::{BeadList, BeadView, DependencyView, RigList, RigView, bead, beads, rigs};
@@ -33,9 +35,8 @@ pub use scheduler::{
     scheduler_list, scheduler_status,
 };
 pub use show::{ContextView, DispatchView, LogView, ShowView, WhyView, context, dispatch, why, why_convoy};
-pub use stage::{
-    GatedView, LaunchView, StageDocument, StageOutcome, StageView, TaskView, TreeNode, WaveView, launched,
-};
+pub use stage::{GatedView, LaunchView, StageOutcome, StageView, TaskView, TreeNode, WaveView, launched};
+pub use stage_document::StageDocument;
 pub use status::{
     DaemonView, FailedStart, Outcomes, RestingAccount, RunView, RunningView, SlingView, SpendingView,
     StatusView, StuckView, WaitView, resting_accounts, running, spending, status,

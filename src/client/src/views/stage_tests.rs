@@ -1,9 +1,11 @@
 //! Plans as documents.
 
-use serde_json::{Value, json};
-use yard_engine::stage::StageInput;
+use std::sync::Arc;
 
-use super::super::testing::{Town, bead_id};
+use serde_json::{Value, json};
+use yard_engine::stage::{StageInput, StagePlan, TreeRow};
+
+use super::super::testing::{Town, bead_id, record};
 use super::*;
 
 fn staged(town: &Town, input: &StageInput) -> StageView {
@@ -54,7 +56,10 @@ fn the_status_follows_from_the_findings() {
 
 #[test]
 fn a_chain_of_ten_thousand_parents_can_be_written_and_read_back() {
-    let row = |depth: u32| TreeRow { depth, id: bead_id(&format!("shop-{depth}")) };
+    let row = |depth: u32| {
+        let bead = Arc::new(record(&format!("shop-{depth}"), "epic", &[]));
+        TreeRow { depth, open_blockers: 0, bead }
+    };
     let plan = StagePlan { tree: (0..=10_000).map(row).collect(), ..StagePlan::default() };
     let view = stage(&Town::new().0, None, false, &plan, None);
     let text = serde_json::to_string(&view).expect("writable");

@@ -1,5 +1,7 @@
 //! A small town for the tests of the views.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use yard_engine::bead::{BeadEvent, BeadStatus};
 use yard_engine::rig::RigEvent;
@@ -23,7 +25,8 @@ impl Town {
 
     /// Adds a bead with edges, each the other bead and the kind.
     pub(super) fn bead(&mut self, id: &str, kind: &str, edges: &[(&str, &str)]) {
-        self.emit(BeadEvent::Added { bead: Box::new(record(id, kind, edges)), actor: "ann".to_owned() });
+        let bead = Arc::new(record(id, kind, edges));
+        self.emit(BeadEvent::Added { bead, actor: "ann".to_owned() });
     }
 
     pub(super) fn close(&mut self, id: &str) {

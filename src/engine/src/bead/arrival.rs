@@ -1,11 +1,12 @@
 //! Many beads that nobody has heard of, taken over at once, as from the first reading of a workspace. The state is the
 //! same as if they had come one by one; the indexes are brought up to date once, when all of them are there.
 
-use super::{Bead, BeadEntry, BeadEvent, BeadStatus, DepKind, Work};
+use std::sync::Arc;
+
+use super::{Bead, BeadEntry, BeadStatus, DepKind, Work};
 use crate::checkpoint::Entity;
-use crate::event::{Event, Recorded};
 use crate::state::State;
-use crate::{BeadId, Seq};
+use crate::{BeadId, Seq, Timestamp};
 
 impl State {
     /// Whether nothing here knows this id but dependencies on it.
@@ -14,19 +15,27 @@ impl State {
         !self.beads.contains_key(id) && !self.gone.contains_key(id) && !is_tracked
     }
 
-    /// Folds in that beads appeared: all of them unheard of, and each once.
-    pub(crate) fn apply_arrivals(&mut self, arrivals: &[Recorded]) {
-        let (Some(first), Some(last)) = (arrivals.first(), arrivals.last()) else { return };
-        self.seq = last.seq;
-        self.clock = self.clock.max(last.at);
-        self.beads.reserve(arrivals.len());
-        self.dependents.reserve(arrivals.len());
-        let numbers: Vec<u32> = arrivals.iter().filter_map(|arrival| self.put_arrival(arrival)).collect();
-        for arrival in arrivals {
-            if let Some(bead) = arriving(arrival) {
-                self.edges_added(&bead.id, &bead.dependencies);
-                self.dirty.insert(Entity::Bead(bead.id.clone()));
+    /// Folds in that beads appeared, one event each: all of them unheard of, and each once.
+    pub(crate) fn apply_arrivals(&mut self, beads: &[Arc<Bead>], at: Timestamp) {
+        if beads.is_empty() {
+            return;
+        }
+        let first = self.seq.next();
+        self.seq = Seq(self.seq.0 + beads.len() as u64);
+        self.clock = self.clock.max(at);
+        // Whoever was named before has a number below this.
+        let named_before = self.beads.numbers() as u32;
+        for bead in beads {
+            if let Some(until) = bead.defer_until.filter(|until| *until > self.clock) {
+                self.alarms.insert((until, bead.id.clone()));
             }
+        }
+        let arrivals = beads.iter().enumerate();
+        let entries = arrivals.map(|(place, bead)| entry(bead, Seq(first.0 + place as u64), at));
+        let numbers = self.beads.insert_all(entries);
+        self.dirty.append(&mut beads.iter().map(|bead| Entity::Bead(bead.id.clone())).collect());
+        for number in &numbers {
+            self.index_edges(*number);
         }
         for number in &numbers {
             let count = self.count_open_blockers_at(*number);
@@ -42,40 +51,22 @@ impl State {
                 entry.blocked = blocked;
             }
         }
-        for bead in arrivals.iter().filter_map(arriving) {
+        for bead in beads {
             self.watch_for_cycles(&bead.id);
-            self.tell_those_before(bead, first.seq);
+        }
+        for (number, bead) in numbers.into_iter().zip(beads).filter(|(number, _)| *number < named_before) {
+            self.tell_those_before(number, bead, named_before);
         }
         self.ring_due_timers();
     }
 
-    /// Puts the record of a bead in; what follows from it is left to the caller.
-    fn put_arrival(&mut self, arrival: &Recorded) -> Option<u32> {
-        let bead = arriving(arrival)?.clone();
-        if let Some(until) = bead.defer_until.filter(|until| *until > self.clock) {
-            self.alarms.insert((until, bead.id.clone()));
-        }
-        let is_claimed = matches!(bead.status, BeadStatus::InProgress | BeadStatus::Hooked);
-        Some(self.beads.insert(Box::new(BeadEntry {
-            bead,
-            work: Work { history: vec![arrival.seq], ..Work::default() },
-            claimed_since: is_claimed.then_some(arrival.at),
-            claimed_by_worker: false,
-            gone: false,
-            open_blockers: 0,
-            blocked: false,
-        })))
-    }
-
     /// Beads that were there before and had named this one find somebody behind the name.
-    fn tell_those_before(&mut self, bead: &Bead, first: Seq) {
-        let was_before = |id: &&BeadId| {
-            let seen = self.work(id).and_then(|work| work.history.first());
-            seen.is_none_or(|seen| *seen < first)
-        };
-        let children = self.children_of(&bead.id).any(|id| was_before(&id));
+    fn tell_those_before(&mut self, number: u32, bead: &Bead, named_before: u32) {
+        let was_before = |holder: &u32| *holder < named_before;
+        let children = self.children.of(Some(number)).any(|child| was_before(&child));
         let waiting: Vec<BeadId> = if bead.is_closed() {
-            self.dependents_of(&bead.id).filter(was_before).cloned().collect()
+            let waiting = self.dependents.of(Some(number)).filter(was_before);
+            waiting.map(|holder| self.beads.name(holder).clone()).collect()
         } else {
             Vec::new()
         };
@@ -88,17 +79,17 @@ impl State {
     }
 }
 
-fn arriving(arrival: &Recorded) -> Option<&Bead> {
-    match &arrival.event {
-        Event::Bead(BeadEvent::Observed { bead }) => Some(bead),
-        Event::Bead(_)
-        | Event::Town(_)
-        | Event::Rig(_)
-        | Event::Context(_)
-        | Event::Dispatch(_)
-        | Event::Preemption(_)
-        | Event::Convoy(_)
-        | Event::Alert(_) => None,
+/// The bead's place in the state; what follows from it for others is left to the caller.
+fn entry(bead: &Arc<Bead>, seq: Seq, at: Timestamp) -> BeadEntry {
+    let is_claimed = matches!(bead.status, BeadStatus::InProgress | BeadStatus::Hooked);
+    BeadEntry {
+        bead: Arc::clone(bead),
+        work: Work { history: vec![seq], ..Work::default() },
+        claimed_since: is_claimed.then_some(at),
+        claimed_by_worker: false,
+        gone: false,
+        open_blockers: 0,
+        blocked: false,
     }
 }
 
@@ -111,9 +102,9 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use super::super::Dependency;
+    use super::super::{BeadEvent, Dependency};
     use super::*;
-    use crate::Timestamp;
+    use crate::event::Recorded;
 
     const IDS: usize = 12;
 
@@ -128,7 +119,7 @@ mod tests {
         BeadId::parse(&format!("y-{number:02}")).expect("valid")
     }
 
-    fn observed(number: usize, seq: u64, (status, edges, put_off): &Sketch) -> Recorded {
+    fn bead(number: usize, (status, edges, put_off): &Sketch) -> Arc<Bead> {
         let kinds = ["blocks", "parent-child", "related", "waits-for"];
         let statuses = ["open", "closed", "in_progress", "tombstone"];
         let edges = edges.iter().map(|(on, kind)| Dependency::new(id(*on), DepKind::from(kinds[*kind])));
@@ -139,8 +130,12 @@ mod tests {
         });
         let mut bead: Bead = serde_json::from_value(bead).expect("a bead");
         bead.dependencies = super::super::one_per_pair(edges.collect());
-        let at = Timestamp::from_millis(1_000 + seq as i64);
-        Recorded { seq: Seq(seq), at, event: BeadEvent::Observed { bead: Box::new(bead) }.into() }
+        Arc::new(bead)
+    }
+
+    fn observe(state: &mut State, bead: &Arc<Bead>, at: Timestamp) {
+        let event = BeadEvent::Observed { bead: Arc::clone(bead) }.into();
+        state.apply(&Recorded { seq: state.seq().next(), at, event });
     }
 
     proptest! {
@@ -148,13 +143,13 @@ mod tests {
         fn beads_that_come_at_once_are_as_if_they_had_come_one_by_one(
             sketches in sketches(), before in 0..=IDS, order in Just((0..IDS).collect::<Vec<_>>()).prop_shuffle(),
         ) {
-            let events: Vec<Recorded> =
-                (1..).zip(&order).map(|(seq, number)| observed(*number, seq, &sketches[*number])).collect();
+            let beads: Vec<Arc<Bead>> = order.iter().map(|number| bead(*number, &sketches[*number])).collect();
+            let [earlier, later] = [1_000, 2_000].map(Timestamp::from_millis);
             let mut at_once = State::default();
-            events[..before].iter().for_each(|event| at_once.apply(event));
+            beads[..before].iter().for_each(|bead| observe(&mut at_once, bead, earlier));
             let mut one_by_one = at_once.clone();
-            at_once.apply_arrivals(&events[before..]);
-            events[before..].iter().for_each(|event| one_by_one.apply(event));
+            at_once.apply_arrivals(&beads[before..], later);
+            beads[before..].iter().for_each(|bead| observe(&mut one_by_one, bead, later));
             prop_assert_eq!(&at_once.dirty, &one_by_one.dirty);
             at_once.settle_cycles();
             one_by_one.settle_cycles();

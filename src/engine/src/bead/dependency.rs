@@ -15,7 +15,7 @@ pub struct Dependency {
     pub kind: DepKind,
     /// How its tracker wrote the other end, when that is not a plain id: `external:PROJECT:ID`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub written: Option<String>,
+    pub written: Option<Box<str>>,
     /// Of `waits-for`: bd opens such a gate with the first closed child. Only `--like bd` asks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_children: bool,
@@ -35,13 +35,13 @@ impl Dependency {
     pub fn from_tracker(target: &str, kind: DepKind) -> Result<Self, crate::BadId> {
         let bare = target.strip_prefix(EXTERNAL).and_then(|rest| rest.rsplit(':').next()).unwrap_or(target);
         if let Ok(on) = BeadId::parse(bare) {
-            let written = (bare != target).then(|| target.to_owned());
+            let written = (bare != target).then(|| target.into());
             return Ok(Self { written, ..Self::new(on, kind) });
         }
         let fits = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_') { c } else { '-' };
         let plain: String = target.chars().map(fits).take(crate::ids::MAX_ID_LEN).collect();
         let on = BeadId::parse(plain.trim_start_matches(['-', '.', '_']))?;
-        Ok(Self { written: Some(target.to_owned()), ..Self::new(on, kind) })
+        Ok(Self { written: Some(target.into()), ..Self::new(on, kind) })
     }
 
     /// Whether the tracker points at another project.
@@ -78,7 +78,7 @@ pub enum DepKind {
     /// The holder is a child of the other.
     ParentChild,
     /// Anything else: says something, blocks nothing.
-    Other(String),
+    Other(Box<str>),
 }
 
 impl DepKind {
@@ -116,7 +116,7 @@ impl From<&str> for DepKind {
             "waits-for" => Self::WaitsFor,
             "merge-blocks" => Self::MergeBlocks,
             "parent-child" => Self::ParentChild,
-            _ => Self::Other(word.to_owned()),
+            _ => Self::Other(word.into()),
         }
     }
 }

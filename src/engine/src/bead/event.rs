@@ -1,8 +1,10 @@
 //! What can happen to a bead, and what follows from it for the graph and the schedule.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Bead, BeadEntry, BeadStatus, Dependency, Work};
+use super::{Bead, BeadEntry, BeadStatus, Dependency, Work, bead_kind};
 use crate::state::State;
 use crate::{BeadId, Timestamp};
 
@@ -41,7 +43,7 @@ pub enum BeadEvent {
     #[serde(rename = "bead.added")]
     Added {
         /// The record.
-        bead: Box<Bead>,
+        bead: Arc<Bead>,
         /// Who did it.
         actor: String,
     },
@@ -72,7 +74,7 @@ pub enum BeadEvent {
     #[serde(rename = "bead.observed")]
     Observed {
         /// The record.
-        bead: Box<Bead>,
+        bead: Arc<Bead>,
     },
     /// Its workspace shows it no longer.
     #[serde(rename = "bead.vanished")]
@@ -129,7 +131,7 @@ impl State {
     pub(crate) fn apply_bead(&mut self, event: &BeadEvent, at: Timestamp) {
         let id = event.bead().clone();
         match event {
-            BeadEvent::Added { bead, .. } | BeadEvent::Observed { bead } => self.put_bead(Bead::clone(bead)),
+            BeadEvent::Added { bead, .. } | BeadEvent::Observed { bead } => self.put_bead(bead),
             BeadEvent::Vanished { .. } => self.vanish(&id),
             BeadEvent::Updated { change, .. } => {
                 let was_closed = self.is_closed(&id);
@@ -139,10 +141,10 @@ impl State {
             }
             BeadEvent::Closed { reason, closed_at, .. } => {
                 let was_closed = self.is_closed(&id);
-                if let Some(entry) = self.beads.get_mut(&id) {
-                    entry.bead.status = BeadStatus::Closed;
-                    entry.bead.closed_at = Some(closed_at.unwrap_or(at));
-                    entry.bead.close_reason = Some(reason.clone()).filter(|text| !text.is_empty());
+                if let Some(bead) = self.beads.record_mut(&id) {
+                    bead.status = BeadStatus::Closed;
+                    bead.closed_at = Some(closed_at.unwrap_or(at));
+                    bead.close_reason = Some(reason.clone()).filter(|text| !text.is_empty());
                 }
                 self.beads.note_change(&id);
                 self.set_verdict(&id, None);
@@ -150,32 +152,34 @@ impl State {
             }
             BeadEvent::Reopened { .. } => {
                 let was_closed = self.is_closed(&id);
-                if let Some(entry) = self.beads.get_mut(&id) {
-                    entry.bead.status = BeadStatus::Open;
-                    entry.bead.closed_at = None;
-                    entry.bead.close_reason = None;
+                if let Some(bead) = self.beads.record_mut(&id) {
+                    bead.status = BeadStatus::Open;
+                    bead.closed_at = None;
+                    bead.close_reason = None;
                 }
                 self.beads.note_change(&id);
                 self.set_verdict(&id, None);
                 self.closing_changed(&id, was_closed);
             }
             BeadEvent::DependencyAdded { dependency, .. } => {
-                if let Some(entry) = self.beads.get_mut(&id) {
-                    entry.bead.dependencies.retain(|d| d.on != dependency.on);
-                    entry.bead.dependencies.push(dependency.clone());
+                if let Some(bead) = self.beads.record_mut(&id) {
+                    bead.dependencies.retain(|d| d.on != dependency.on);
+                    bead.dependencies.push(dependency.clone());
                 }
                 self.beads.note_change(&id);
-                self.edges_removed(&id, &dependency.on);
-                self.edges_added(&id, std::slice::from_ref(dependency));
+                self.edge_removed(&id, &dependency.on);
+                if let Some(number) = self.beads.number(&id) {
+                    self.index_edges(number);
+                }
                 self.watch_for_cycles(&id);
                 self.recount_blockers(&id);
             }
             BeadEvent::DependencyRemoved { on, .. } => {
-                if let Some(entry) = self.beads.get_mut(&id) {
-                    entry.bead.dependencies.retain(|d| d.on != *on);
+                if let Some(bead) = self.beads.record_mut(&id) {
+                    bead.dependencies.retain(|d| d.on != *on);
                 }
                 self.beads.note_change(&id);
-                self.edges_removed(&id, on);
+                self.edge_removed(&id, on);
                 self.recount_blockers(&id);
             }
         }
@@ -184,7 +188,7 @@ impl State {
     }
 
     /// Takes a bead's record over, new or in place of the old one, whose history it keeps.
-    fn put_bead(&mut self, bead: Bead) {
+    fn put_bead(&mut self, bead: &Arc<Bead>) {
         let id = bead.id.clone();
         let was_closed = self.is_closed(&id);
         let (mut work, mut claim) = (Work::default(), (None, false));
@@ -192,14 +196,13 @@ impl State {
         if let Some(old) = self.beads.remove(&id) {
             edges_changed = old.bead.dependencies != bead.dependencies;
             for edge in &old.bead.dependencies {
-                self.edges_removed(&id, &edge.on);
+                self.edge_removed(&id, &edge.on);
             }
             self.unset_alarm(&old.bead);
             (work, claim) = (old.work, (old.claimed_since, old.claimed_by_worker));
         } else if let Some(old) = self.gone.remove(&id) {
             work = old.work;
         }
-        self.edges_added(&id, &bead.dependencies);
         if let Some(until) = bead.defer_until.filter(|until| *until > self.clock) {
             self.alarms.insert((until, id.clone()));
         }
@@ -209,15 +212,16 @@ impl State {
             self.awaited_closes.insert((due, id.clone()));
         }
         let (claimed_since, claimed_by_worker) = claim;
-        self.beads.insert(Box::new(BeadEntry {
-            bead,
+        let number = self.beads.insert(BeadEntry {
+            bead: Arc::clone(bead),
             work,
             claimed_since,
             claimed_by_worker,
             gone: false,
             open_blockers: 0,
             blocked: false,
-        }));
+        });
+        self.index_edges(number);
         match verdict {
             Some(verdict) => {
                 self.settled.insert(id.clone(), verdict);
@@ -229,7 +233,7 @@ impl State {
         }
         self.set_open_blockers(&id);
         self.closing_changed(&id, was_closed);
-        if self.dependents.has(&id, &id) {
+        if self.dependents.has(&self.beads, number, number) {
             // It waits for itself: its own arrival was counted above, and again among its dependents.
             self.recount_blockers(&id);
         }
@@ -240,7 +244,7 @@ impl State {
         let was_closed = self.is_closed(id);
         let Some(mut entry) = self.beads.remove(id) else { return };
         for edge in &entry.bead.dependencies {
-            self.edges_removed(id, &edge.on);
+            self.edge_removed(id, &edge.on);
         }
         self.unset_alarm(&entry.bead);
         self.settled.remove(id);
@@ -270,8 +274,7 @@ impl State {
     }
 
     fn change_bead(&mut self, id: &BeadId, change: &BeadChange) {
-        let Some(entry) = self.beads.get_mut(id) else { return };
-        let bead = &mut entry.bead;
+        let Some(bead) = self.beads.record_mut(id) else { return };
         let or_none = |text: &String| Some(text.clone()).filter(|t| !t.is_empty());
         if let Some(title) = &change.title {
             bead.title.clone_from(title);
@@ -280,7 +283,7 @@ impl State {
             bead.description = or_none(description);
         }
         if let Some(kind) = &change.kind {
-            bead.kind.clone_from(kind);
+            bead.kind = bead_kind(kind);
         }
         if let Some(status) = &change.status {
             bead.status = status.clone();

@@ -6,12 +6,14 @@ mod dependency;
 mod event;
 mod shelf;
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 pub use dependency::{DepKind, Dependency, one_per_pair};
 pub use event::{BeadChange, BeadEvent};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 pub(crate) use shelf::Beads;
 
-use crate::edges::Edges;
 use crate::state::State;
 use crate::{BeadId, ContextId, DispatchId, RigName, Seq, Timestamp};
 
@@ -26,8 +28,8 @@ pub struct Bead {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// `task`, `bug`, `feature`, `chore`, `epic`, …; empty means task.
-    #[serde(default, rename = "issue_type")]
-    pub kind: String,
+    #[serde(default, rename = "issue_type", deserialize_with = "read_kind")]
+    pub kind: Cow<'static, str>,
     /// Where it stands in its tracker.
     #[serde(default)]
     pub status: BeadStatus,
@@ -71,6 +73,16 @@ pub struct Bead {
     pub is_template: bool,
 }
 
+/// A type of beads. The usual ones take no memory of their own, however many beads have them.
+pub fn bead_kind(word: &str) -> Cow<'static, str> {
+    let usual = ["", "task", "bug", "feature", "chore", "epic"].into_iter().find(|usual| *usual == word);
+    usual.map_or_else(|| Cow::Owned(word.to_owned()), Cow::Borrowed)
+}
+
+fn read_kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'static, str>, D::Error> {
+    Cow::<'de, str>::deserialize(deserializer).map(|word| bead_kind(&word))
+}
+
 /// The middle of P0 to P4.
 pub fn default_bead_priority() -> u8 {
     2
@@ -105,7 +117,7 @@ impl Bead {
 
     /// Why no worker can be sent to it, if so.
     pub fn not_work_because(&self) -> Option<String> {
-        if !matches!(self.kind.as_str(), "" | "task" | "bug" | "feature" | "chore") {
+        if !matches!(&*self.kind, "" | "task" | "bug" | "feature" | "chore") {
             return Some(format!("a bead of type {} is not work for a worker", self.kind));
         }
         let marks = [
@@ -254,8 +266,8 @@ pub enum Verdict {
 /// A bead with the scheduler's side and the derived counters of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BeadEntry {
-    /// The work bead.
-    pub bead: Bead,
+    /// The work bead. The events that brought it share it, so that a large workspace is in memory once.
+    pub bead: Arc<Bead>,
     /// The scheduler's side.
     #[serde(default)]
     pub work: Work,
@@ -297,7 +309,7 @@ impl State {
 
     /// A bead that vanished from its workspace, as it was.
     pub fn vanished_bead(&self, id: &BeadId) -> Option<&Bead> {
-        self.gone.get(id).map(|entry| &entry.bead)
+        self.gone.get(id).map(|entry| &*entry.bead)
     }
 
     /// How many beads there are.
@@ -311,11 +323,11 @@ impl State {
 
     /// The beads that list this one as their parent.
     pub fn children_of(&self, id: &BeadId) -> impl Iterator<Item = &BeadId> {
-        Edges::of(&self.children, id)
+        self.children.of(self.beads.number(id)).map(|child| self.beads.name(child))
     }
 
     /// The beads that wait for this one.
     pub fn dependents_of(&self, id: &BeadId) -> impl Iterator<Item = &BeadId> {
-        Edges::of(&self.dependents, id)
+        self.dependents.of(self.beads.number(id)).map(|holder| self.beads.name(holder))
     }
 }

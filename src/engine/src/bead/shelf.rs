@@ -9,28 +9,24 @@ use std::borrow::Borrow;
 use std::collections::{BTreeSet, btree_set};
 use std::hash::Hash;
 use std::ops::{Index, RangeBounds};
+use std::sync::Arc;
 
-use super::BeadEntry;
+use super::{Bead, BeadEntry};
 use crate::BeadId;
 use crate::lookup::Lookup;
 
-/// Beads by id.
+/// Beads by id. What belongs to a number stands in lists of their own, so that a walk goes only through what it needs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Beads {
     numbers: Lookup<BeadId, u32>,
-    places: Vec<Place>,
+    names: Vec<BeadId>,
+    /// None while nobody has the bead.
+    entries: Vec<Option<BeadEntry>>,
+    /// The other ends of its dependencies, in the same order.
+    targets: Vec<Box<[u32]>>,
+    closed: Vec<bool>,
     /// The ids of those that are there.
     ids: BTreeSet<BeadId>,
-}
-
-/// What belongs to a number.
-#[derive(Debug, Clone, Default)]
-struct Place {
-    /// None while nobody has the bead.
-    entry: Option<Box<BeadEntry>>,
-    /// The other ends of its dependencies, in the same order.
-    targets: Box<[u32]>,
-    is_closed: bool,
 }
 
 impl Beads {
@@ -39,11 +35,16 @@ impl Beads {
         self.numbers.get(id).and_then(|number| self.at(*number))
     }
 
-    /// For whoever changes the status or the dependencies: `note_change` has to follow.
     #[inline]
     pub(crate) fn get_mut(&mut self, id: &BeadId) -> Option<&mut BeadEntry> {
         let number = self.numbers.get(id)?;
-        self.places[*number as usize].entry.as_deref_mut()
+        self.at_mut(*number)
+    }
+
+    /// The work bead, to be changed; events that share it keep it as it was. If the status or the dependencies change,
+    /// `note_change` has to follow.
+    pub(crate) fn record_mut(&mut self, id: &BeadId) -> Option<&mut Bead> {
+        self.get_mut(id).map(|entry| Arc::make_mut(&mut entry.bead))
     }
 
     pub(crate) fn contains_key<Id>(&self, id: &Id) -> bool
@@ -58,26 +59,40 @@ impl Beads {
         self.ids.len()
     }
 
-    /// Makes room for so many more.
-    pub(crate) fn reserve(&mut self, beads: usize) {
-        self.numbers.reserve(beads);
-        self.places.reserve(beads);
-    }
-
     /// Puts a bead in, in place of the one with its id if there is one; says its number.
-    pub(crate) fn insert(&mut self, entry: Box<BeadEntry>) -> u32 {
-        let id = entry.bead.id.clone();
-        let number = self.give_number(&id);
-        if self.places[number as usize].entry.replace(entry).is_none() {
-            self.ids.insert(id);
+    pub(crate) fn insert(&mut self, entry: BeadEntry) -> u32 {
+        let number = self.give_number(&entry.bead.id);
+        if self.entries[number as usize].is_none() {
+            self.ids.insert(entry.bead.id.clone());
         }
+        self.entries[number as usize] = Some(entry);
         self.note_change_at(number);
         number
     }
 
-    pub(crate) fn remove(&mut self, id: &BeadId) -> Option<Box<BeadEntry>> {
-        let number = self.numbers.get(id)?;
-        let entry = std::mem::take(&mut self.places[*number as usize]).entry?;
+    /// Puts many beads in, each as `insert` does. They get their numbers before the ends of their dependencies do:
+    /// beads that lie next to each other in memory then have numbers next to each other.
+    pub(crate) fn insert_all(&mut self, entries: impl ExactSizeIterator<Item = BeadEntry>) -> Vec<u32> {
+        self.numbers.reserve(entries.len());
+        self.names.reserve(entries.len());
+        self.entries.reserve(entries.len());
+        let put = |entry: BeadEntry| {
+            let number = self.give_number(&entry.bead.id);
+            self.entries[number as usize] = Some(entry);
+            number
+        };
+        let numbers: Vec<u32> = entries.map(put).collect();
+        self.ids.append(&mut numbers.iter().map(|number| self.name(*number).clone()).collect());
+        for number in &numbers {
+            self.note_change_at(*number);
+        }
+        numbers
+    }
+
+    pub(crate) fn remove(&mut self, id: &BeadId) -> Option<BeadEntry> {
+        let number = *self.numbers.get(id)? as usize;
+        let entry = self.entries[number].take()?;
+        (self.targets[number], self.closed[number]) = (Box::default(), false);
         self.ids.remove(id);
         Some(entry)
     }
@@ -90,10 +105,10 @@ impl Beads {
     }
 
     fn note_change_at(&mut self, number: u32) {
-        let Some(entry) = self.places[number as usize].entry.take() else { return };
-        let targets = entry.bead.dependencies.iter().map(|edge| self.give_number(&edge.on)).collect();
-        let is_closed = entry.bead.is_closed();
-        self.places[number as usize] = Place { entry: Some(entry), targets, is_closed };
+        let Some(bead) = self.at(number).map(|entry| Arc::clone(&entry.bead)) else { return };
+        let targets = bead.dependencies.iter().map(|edge| self.give_number(&edge.on)).collect();
+        self.targets[number as usize] = targets;
+        self.closed[number as usize] = bead.is_closed();
     }
 
     /// The number of an id, which is a new one if nobody named it before.
@@ -101,9 +116,12 @@ impl Beads {
         if let Some(number) = self.numbers.get(id) {
             return *number;
         }
-        let number = self.places.len() as u32;
+        let number = self.names.len() as u32;
         self.numbers.insert(id.clone(), number);
-        self.places.push(Place::default());
+        self.names.push(id.clone());
+        self.entries.push(None);
+        self.targets.push(Box::default());
+        self.closed.push(false);
         number
     }
 
@@ -115,30 +133,37 @@ impl Beads {
 
     /// Every number is below this.
     pub(crate) fn numbers(&self) -> usize {
-        self.places.len()
+        self.names.len()
+    }
+
+    /// The id with a number, whether or not somebody has the bead.
+    #[inline]
+    pub(crate) fn name(&self, number: u32) -> &BeadId {
+        &self.names[number as usize]
     }
 
     /// The bead with a number, if somebody has it.
     #[inline]
     pub(crate) fn at(&self, number: u32) -> Option<&BeadEntry> {
-        self.places[number as usize].entry.as_deref()
+        self.entries[number as usize].as_ref()
     }
 
-    /// The same, to be changed; see `get_mut`.
+    /// The same, to be changed.
+    #[inline]
     pub(crate) fn at_mut(&mut self, number: u32) -> Option<&mut BeadEntry> {
-        self.places[number as usize].entry.as_deref_mut()
+        self.entries[number as usize].as_mut()
     }
 
     /// The numbers at the other ends of a bead's dependencies, in the same order.
     #[inline]
     pub(crate) fn targets(&self, number: u32) -> &[u32] {
-        &self.places[number as usize].targets
+        &self.targets[number as usize]
     }
 
     /// Whether a bead is there and closed.
     #[inline]
     pub(crate) fn is_closed_at(&self, number: u32) -> bool {
-        self.places[number as usize].is_closed
+        self.closed[number as usize]
     }
 
     /// The ids in their order.

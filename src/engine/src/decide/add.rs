@@ -2,6 +2,7 @@
 //! before the first event.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::Asker;
 use super::bounds::{check_argv, check_priority};
@@ -46,7 +47,7 @@ impl Tx<'_> {
         for (item, (bead, rig)) in items.iter().zip(beads) {
             let priority = item.priority.unwrap_or(DEFAULT_PRIORITY);
             let accepted = Accepted { bead: bead.id.clone(), rig, formula: None, priority };
-            self.emit(BeadEvent::Added { bead: Box::new(bead), actor: asker.actor.to_owned() });
+            self.emit(BeadEvent::Added { bead: Arc::new(bead), actor: asker.actor.to_owned() });
             results.push(self.open_context(asker, &request, &accepted, None));
         }
         Ok(Answer::Added { results })
@@ -105,7 +106,8 @@ impl State {
         let new: BTreeMap<&BeadId, &Bead> = new.map(|bead| (&bead.id, bead)).collect();
         // Otherwise edges that lead out of the new beads never lead back.
         let through_old = new.keys().any(|id| self.is_awaited(id));
-        let old = |id: &BeadId| self.beads.get(id).map(|e| &e.bead).filter(|b| through_old && !b.is_closed());
+        let old =
+            |id: &BeadId| self.beads.get(id).map(|e| &*e.bead).filter(|b| through_old && !b.is_closed());
         let waits = |id: &BeadId| -> Vec<&'a BeadId> {
             let edges = new.get(id).copied().or_else(|| old(id)).map(|b| b.dependencies.as_slice());
             edges.unwrap_or_default().iter().filter(|d| d.kind.makes_wait()).map(|d| &d.on).collect()

@@ -1,11 +1,13 @@
 //! Native beads being made, changed, linked and closed.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::Asker;
 use super::bounds::{check_argv, check_description, check_texts, check_title};
 use crate::bead::{
-    Bead, BeadChange, BeadEvent, BeadStatus, DepKind, Dependency, default_bead_priority, one_per_pair,
+    Bead, BeadChange, BeadEvent, BeadStatus, DepKind, Dependency, bead_kind, default_bead_priority,
+    one_per_pair,
 };
 use crate::command::{Answer, NewBead};
 use crate::context::{CloseReason, ContextEvent};
@@ -34,7 +36,7 @@ impl Tx<'_> {
             return Err(cycle(&bead.id, &path));
         }
         let id = bead.id.to_string();
-        self.emit(BeadEvent::Added { bead: Box::new(bead), actor: asker.actor.to_owned() });
+        self.emit(BeadEvent::Added { bead: Arc::new(bead), actor: asker.actor.to_owned() });
         Ok(Answer::Created { ids: vec![id] })
     }
 
@@ -75,7 +77,7 @@ impl Tx<'_> {
             id,
             title: new.title.clone(),
             description: new.description.clone().filter(|t| !t.is_empty()),
-            kind: if new.kind.is_empty() { "task".to_owned() } else { new.kind.clone() },
+            kind: bead_kind(if new.kind.is_empty() { "task" } else { &new.kind }),
             status: new.status.clone(),
             priority: new.priority.unwrap_or_else(default_bead_priority),
             assignee: new.assignee.clone().filter(|t| !t.is_empty()),
@@ -267,7 +269,7 @@ impl Tx<'_> {
         let ids: Vec<String> = beads.iter().map(|b| b.id.to_string()).collect();
         for bead in beads {
             let (id, is_closed) = (bead.id.clone(), bead.is_closed());
-            self.emit(BeadEvent::Added { bead: Box::new(bead), actor: asker.actor.to_owned() });
+            self.emit(BeadEvent::Added { bead: Arc::new(bead), actor: asker.actor.to_owned() });
             if is_closed {
                 self.follow_close(&id, asker.actor);
             } else {

@@ -177,7 +177,7 @@ impl State {
                 return Err(mixed("a convoy"));
             }
             let id = BeadId::parse(text)?;
-            let bead = self.beads.get(&id).map(|entry| &entry.bead);
+            let bead = self.beads.get(&id).map(|entry| &*entry.bead);
             if let Some(epic) = bead.filter(|bead| bead.is_epic()) {
                 if targets.len() > 1 {
                     return Err(mixed("an epic"));

@@ -2,6 +2,7 @@
 //! is seen exactly once, however often and by whomever the workspace is read.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::Asker;
 use super::alerts::{Condition, bead_key};
@@ -23,7 +24,7 @@ impl Tx<'_> {
         if self.state().rig(rig).is_none_or(|rig| rig.source.is_none()) {
             return;
         }
-        let theirs = |bead: &&Bead| {
+        let theirs = |bead: &&Arc<Bead>| {
             let known = self.state().bead(&bead.id);
             known.is_some_and(|entry| entry.bead.source.as_ref() != Some(rig))
         };
@@ -47,23 +48,26 @@ impl Tx<'_> {
 
     /// The beads as their workspace shows them. A first reading is taken over as a whole.
     fn observe_all(&mut self, reading: &SourceReading, taken: &BTreeSet<BeadId>) {
-        let shown = || reading.beads.iter().filter(|bead| !taken.contains(&bead.id));
-        if shown().all(|bead| self.state().is_unheard_of(&bead.id)) {
-            self.emit_arrivals(shown());
-            for bead in shown().filter(|bead| bead.is_closed()) {
+        let shown = reading.beads.iter().filter(|bead| !taken.contains(&bead.id));
+        let shown: Vec<Arc<Bead>> = shown.cloned().collect();
+        if shown.iter().all(|bead| self.state().is_unheard_of(&bead.id)) {
+            self.emit_arrivals(&shown);
+            for bead in shown.iter().filter(|bead| bead.is_closed()) {
                 self.end_alert(&bead_key(&bead.id));
             }
         } else {
-            shown().for_each(|bead| self.observe(&reading.rig, bead));
+            for bead in &shown {
+                self.observe(&reading.rig, bead);
+            }
         }
     }
 
     /// One bead as its workspace shows it.
-    fn observe(&mut self, rig: &RigName, bead: &Bead) {
+    fn observe(&mut self, rig: &RigName, bead: &Arc<Bead>) {
         let (id, actor) = (&bead.id, actor_of(rig));
         let Some(old) = self.state().bead(id).map(|entry| &entry.bead) else {
             let dropped = self.state().dropped_when_vanished(id).cloned();
-            self.emit(BeadEvent::Observed { bead: Box::new(bead.clone()) });
+            self.emit(BeadEvent::Observed { bead: Arc::clone(bead) });
             if let Some(context) = dropped.filter(|_| !bead.is_closed()) {
                 // It was on the schedule when it vanished, and so it is again.
                 self.open_successor(&actor, context);
@@ -82,7 +86,7 @@ impl Tx<'_> {
             self.emit(BeadEvent::Reopened { id: id.clone(), actor: actor.clone() });
         }
         if self.state().bead(id).is_none_or(|entry| entry.bead != *bead) {
-            self.emit(BeadEvent::Observed { bead: Box::new(bead.clone()) });
+            self.emit(BeadEvent::Observed { bead: Arc::clone(bead) });
         }
         self.follow_observation(bead, &actor);
     }

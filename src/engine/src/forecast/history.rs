@@ -36,7 +36,7 @@ impl Class {
     pub(super) fn of(bead: &Bead, rig: &RigName, formula: Option<&str>) -> Self {
         let program = bead.argv.as_deref().and_then(|argv| argv.first()).map_or("", String::as_str);
         let program = program.rsplit('/').next().unwrap_or_default();
-        let kind = if bead.kind.is_empty() { "task" } else { bead.kind.as_str() };
+        let kind = if bead.kind.is_empty() { "task" } else { &*bead.kind };
         // A formula and a program may have the same name.
         let what = formula.map_or_else(|| format!("${program}"), str::to_owned);
         Self { what, rig: rig.clone(), kind: kind.to_owned() }

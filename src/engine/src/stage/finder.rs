@@ -63,7 +63,7 @@ impl<'a> Finder<'a> {
         if let Some(slot) = self.find(number) {
             return slot;
         }
-        let bead = self.state.beads.at(number).map(|entry| &entry.bead);
+        let bead = self.state.beads.at(number).map(|entry| &*entry.bead);
         let role = match bead {
             None => Role::Missing,
             Some(bead) if bead.is_closed() => Role::Closed,

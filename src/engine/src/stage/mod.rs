@@ -13,9 +13,12 @@ mod held;
 mod reach;
 mod waves;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::BeadId;
+use crate::bead::Bead;
 use crate::state::State;
 use cycles::Cycles;
 use findings::Findings;
@@ -145,8 +148,10 @@ pub struct Gated {
 pub struct TreeRow {
     /// How far below the root; 0 for roots.
     pub depth: u32,
-    /// The bead.
-    pub id: BeadId,
+    /// How many of its own blocking edges lead to beads that are not closed, or that nobody has.
+    pub open_blockers: u32,
+    /// The bead, shared with the state, so that whoever shows the plan has to look nothing up.
+    pub bead: Arc<Bead>,
 }
 
 impl StagePlan {

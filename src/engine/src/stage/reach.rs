@@ -1,6 +1,8 @@
 //! Everything a plan has to look at: the beads asked for, and whatever they wait for, directly, through their parents
 //! or through others. Each bead gets a small number, its slot, so that the rest works on arrays.
 
+use std::sync::Arc;
+
 use super::finder::{Finder, Known};
 use super::{StageInput, TreeRow};
 use crate::BeadId;
@@ -51,13 +53,15 @@ struct Asked<'a> {
     is_slingable: bool,
     is_closed: bool,
     number: u32,
-    bead: &'a Bead,
+    open_blockers: u32,
+    bead: &'a Arc<Bead>,
 }
 
 impl<'a> Asked<'a> {
-    fn new(depth: u32, number: u32, bead: &'a Bead) -> Self {
+    fn new(depth: u32, number: u32, entry: &'a BeadEntry) -> Self {
+        let BeadEntry { bead, open_blockers, .. } = entry;
         let (is_slingable, is_closed) = (bead.is_slingable(), bead.is_closed());
-        Self { depth, is_slingable, is_closed, number, bead }
+        Self { depth, is_slingable, is_closed, number, open_blockers: *open_blockers, bead }
     }
 }
 
@@ -217,7 +221,7 @@ impl<'a> Reach<'a> {
 
     /// The beads asked for, parents before their children.
     pub(super) fn asked(&self) -> impl Iterator<Item = &'a Bead> {
-        self.asked.iter().map(|asked| asked.bead)
+        self.asked.iter().map(|asked| &**asked.bead)
     }
 
     /// Where members stand in the tree.
@@ -226,7 +230,10 @@ impl<'a> Reach<'a> {
     }
 
     pub(super) fn tree(&self) -> Vec<TreeRow> {
-        let row = |asked: &Asked<'_>| TreeRow { depth: asked.depth, id: asked.bead.id.clone() };
+        let row = |&Asked { depth, open_blockers, bead, .. }: &Asked<'_>| {
+            let bead = Arc::clone(bead);
+            TreeRow { depth, open_blockers, bead }
+        };
         self.asked.iter().map(row).collect()
     }
 }
@@ -238,13 +245,13 @@ fn descent<'a>(state: &'a State, root: &'a BeadId) -> Vec<Asked<'a>> {
     let mut seen = vec![false; state.beads.numbers()];
     let mut pending: Vec<(u32, u32)> = state.beads.number(root).map(|root| (0, root)).into_iter().collect();
     while let Some((depth, number)) = pending.pop() {
-        let Some(BeadEntry { bead, .. }) = state.beads.at(number) else { continue };
+        let Some(entry) = state.beads.at(number) else { continue };
         if std::mem::replace(&mut seen[number as usize], true) {
             continue;
         }
-        let asked = Asked::new(depth, number, bead);
+        let asked = Asked::new(depth, number, entry);
         let below = pending.len();
-        let children = state.children_of(&bead.id).filter_map(|child| state.beads.number(child));
+        let children = state.children.of(Some(number));
         pending.extend(children.map(|child| (depth + 1, child)));
         pending[below..].reverse();
         found.push(Asked { is_slingable: asked.is_slingable && depth > 0, ..asked });
@@ -261,7 +268,7 @@ fn listed<'a>(state: &'a State, ids: &'a [BeadId]) -> (Vec<Asked<'a>>, Vec<&'a B
     for id in ids {
         let number = state.beads.number(id);
         match number.and_then(|number| Some((number, state.beads.at(number)?))) {
-            Some((number, entry)) => found.push(Asked::new(0, number, &entry.bead)),
+            Some((number, entry)) => found.push(Asked::new(0, number, entry)),
             None => unknown.push(id),
         }
     }

@@ -79,7 +79,7 @@ pub(crate) fn kind() -> impl Strategy<Value = DepKind> {
         1 => Just(DepKind::ConditionalBlocks),
         1 => Just(DepKind::MergeBlocks),
         3 => Just(DepKind::ParentChild),
-        1 => Just(DepKind::Other("related".to_owned())),
+        1 => Just(DepKind::Other("related".into())),
     ]
 }
 

@@ -196,7 +196,7 @@ impl Yard {
             beads.into_iter().partition(|b| b.id.as_deref().is_some_and(|id| id.starts_with("ox-")));
         for bead in shown {
             let id = bead.id.clone().unwrap_or_default();
-            tracker.has_with(&id, |b| (b.kind, b.dependencies) = (bead.kind, bead.dependencies));
+            tracker.has_with(&id, |b| (b.kind, b.dependencies) = (bead.kind.into(), bead.dependencies));
         }
         let first = tracker.whole();
         town.hears(&first);

@@ -141,7 +141,7 @@ fn criterion_blocking_is_one_test_of_every_blocking_kind() {
         (D::WaitsFor, false),
         (D::MergeBlocks, false),
         (D::ParentChild, true),
-        (D::Other("related".to_owned()), true),
+        (D::Other("related".into()), true),
     ] {
         let prepare = |town: &mut Town| {
             town.bead("gt-open");

@@ -87,7 +87,7 @@ fn an_epic_is_staged_with_its_whole_descent_through_containers_of_any_type() {
     ]);
     let plan = epic(&town, "gt-e");
     assert_eq!(waves(&plan), [vec!["gt-a", "gt-b"], vec!["gt-c"], vec!["gt-d"]]);
-    let rows: Vec<(u32, &str)> = plan.tree.iter().map(|row| (row.depth, row.id.as_str())).collect();
+    let rows: Vec<(u32, &str)> = plan.tree.iter().map(|row| (row.depth, row.bead.id.as_str())).collect();
     assert_eq!(rows, [(0, "gt-e"), (1, "gt-a"), (2, "gt-d"), (1, "gt-m"), (2, "gt-b"), (3, "gt-c")]);
 }
 
@@ -99,7 +99,10 @@ fn a_list_is_exactly_its_slingable_beads() {
     town.child("gt-b", "gt-e");
     let plan = tasks(&town, &["gt-e", "gt-a"]);
     assert_eq!(waves(&plan), [["gt-a"]]);
-    assert_eq!(plan.tree.iter().map(|row| (row.depth, row.id.as_str())).collect::<Vec<_>>(), [(0, "gt-a")]);
+    assert_eq!(
+        plan.tree.iter().map(|row| (row.depth, row.bead.id.as_str())).collect::<Vec<_>>(),
+        [(0, "gt-a")]
+    );
     assert_eq!(plan, town.state.stage_plan(&StageInput::Beads(ids(&["gt-a"]))));
 }
 

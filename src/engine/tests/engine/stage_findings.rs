@@ -1,5 +1,7 @@
 //! Staging: what is to be known before a convoy starts.
 
+use std::sync::Arc;
+
 use yard_engine::Recorded;
 use yard_engine::bead::{Bead, BeadEvent};
 use yard_engine::rig::RigSwitch;
@@ -135,7 +137,7 @@ fn what_a_workspace_shows_is_to_be_mended_in_its_tracker() {
     let mut state = town.state.clone();
     for id in ["gt-a", "gt-b", "gt-dec"] {
         let shown = &town.state.bead(&bead_id(id)).expect("a bead").bead;
-        let bead = Box::new(Bead { source: Some(rig_name("gastown")), ..shown.clone() });
+        let bead = Arc::new(Bead { source: Some(rig_name("gastown")), ..Bead::clone(shown) });
         let event = BeadEvent::Added { bead, actor: "beads:gastown".to_owned() }.into();
         state.apply(&Recorded { seq: state.seq().next(), at: town.now, event });
     }

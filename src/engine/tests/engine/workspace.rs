@@ -1,6 +1,7 @@
 //! A beads workspace for tests: what its tracker holds, and what a reading of it shows.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use yard_engine::bead::{Bead, BeadStatus, DepKind, Dependency, one_per_pair};
 use yard_engine::rig::BeadSource;
@@ -49,7 +50,7 @@ impl Workspace {
             id: bead_id(id),
             title: format!("work on {id}"),
             description: None,
-            kind: "task".to_owned(),
+            kind: "task".into(),
             status: BeadStatus::Open,
             priority: 2,
             assignee: None,
@@ -136,7 +137,7 @@ impl Workspace {
             rig: self.rig.clone(),
             stamp: format!("version {}", self.version),
             whole,
-            beads,
+            beads: beads.into_iter().map(Arc::new).collect(),
             gone,
             vanished: whole,
             trouble: None,

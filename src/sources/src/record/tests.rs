@@ -29,7 +29,7 @@ fn a_record_of_br_becomes_a_bead() {
             id: BeadId::parse("shop-1.1").expect("valid"),
             title: "Cart".to_owned(),
             description: None,
-            kind: "task".to_owned(),
+            kind: "task".into(),
             status: BeadStatus::Closed,
             priority: 1,
             assignee: Some("ann".to_owned()),
@@ -64,7 +64,7 @@ fn words_nobody_knows_are_kept() {
     let bead = bead(
         r#"{"id":"a-1","status":"simmering","issue_type":"spike","dependencies":[{"depends_on_id":"a-2","type":"haunts"}]}"#,
     );
-    assert_eq!((bead.status.as_str(), bead.kind.as_str()), ("simmering", "spike"));
+    assert_eq!((bead.status.as_str(), &*bead.kind), ("simmering", "spike"));
     assert_eq!(bead.dependencies[0].kind.as_str(), "haunts");
 }
 
