@@ -118,8 +118,7 @@ impl Session {
             Effect::Forecast(wanted) => Some(Msg::Forecast(Arc::new(forecast(&self.yard.state, &wanted)))),
             Effect::ReadHistory => Some(Msg::History(self.yard.log.clone())),
             Effect::Copy { what, .. } => Some(Msg::Copied(Ok(format!("copied {what}")))),
-            Effect::DropLog
-            | Effect::Mouse(_)
+            Effect::Mouse(_)
             | Effect::Bell
             | Effect::Suspend
             | Effect::Redraw
