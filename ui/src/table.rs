@@ -11,6 +11,21 @@ use crate::town::Waves;
 /// Beads looked at again in every frame, besides those an event named: what else may have changed shows within moments.
 const SWEEP: usize = 1_500;
 
+/// The first so many letters of a text as a number that sorts like them.
+fn letters(text: &str, most: usize) -> Key {
+    let bytes = text.bytes().chain(std::iter::repeat(0)).take(most);
+    bytes.fold(0, |key, byte| key << 8 | Key::from(byte.to_ascii_lowercase()))
+}
+
+/// An id by its prefix, then by its first number: `gt-9` goes before `gt-10`.
+fn by_id(id: &str) -> Key {
+    let at = id.find(|letter: char| letter.is_ascii_digit()).unwrap_or(id.len());
+    let (prefix, rest) = id.split_at(at);
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).take(19);
+    let number = digits.fold(0_u64, |number, digit| number * 10 + u64::from(digit - b'0'));
+    letters(prefix, 8) << 64 | Key::from(number)
+}
+
 /// What rows are ordered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
@@ -198,11 +213,8 @@ impl Table {
             Order::Slack => {
                 Key::from(facts.slack.slack(id).unwrap_or(u64::MAX)) << 8 | Key::from(rank(standing))
             }
-            Order::Id => 0,
-            Order::Title => {
-                let letters = entry()?.bead.title.bytes().chain(std::iter::repeat(0)).take(16);
-                letters.fold(0, |key, byte| key << 8 | Key::from(byte.to_ascii_lowercase()))
-            }
+            Order::Id => by_id(id.as_str()),
+            Order::Title => letters(&entry()?.bead.title, 16),
         };
         Some(if self.reversed { Key::MAX - key } else { key })
     }

@@ -2,4 +2,7 @@
 
 mod frames;
 mod hostile;
+mod registry;
 mod snapshots;
+mod verbs;
+mod ways_about;
