@@ -312,10 +312,11 @@ impl Console {
         if anew {
             self.event_list.forget();
         }
-        match &self.mode {
-            Mode::Replay(replay) => self.event_list.refresh(self.table.filter(), replay.events().iter()),
-            Mode::Live | Mode::WhatIf(_) => {
-                self.event_list.refresh(self.table.filter(), self.town.recent.iter())
+        if self.view == View::Events {
+            let filter = self.table.filter();
+            match &self.mode {
+                Mode::Replay(replay) => self.event_list.refresh(filter, replay.events().iter()),
+                Mode::Live | Mode::WhatIf(_) => self.event_list.refresh(filter, self.town.recent.iter()),
             }
         }
         match how {

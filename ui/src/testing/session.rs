@@ -139,8 +139,8 @@ impl Session {
                     plan: &plan,
                     wave1: None,
                 };
-                let value = serde_json::to_value(document).map_err(|error| error.to_string())?;
-                serde_json::from_value(value).map(Box::new).map_err(|error| error.to_string())
+                let written = document.write().map_err(|error| error.to_string())?;
+                serde_json::from_str(written.get()).map(Box::new).map_err(|error| error.to_string())
             }
             Ok(other) => Err(format!("{other:?}")),
             Err(refusal) => Err(refusal.to_string()),

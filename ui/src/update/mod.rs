@@ -9,7 +9,7 @@ mod typing;
 
 use yard_engine::Timestamp;
 
-use crate::console::{Console, Mode};
+use crate::console::{Console, Mode, View};
 use crate::forecasts::Wanted;
 use crate::layers::{Layer, Text};
 use crate::msg::{Effect, Msg, News, Ran};
@@ -106,7 +106,8 @@ pub fn update(console: &mut Console, msg: Msg) -> Vec<Effect> {
 
 /// Gets ready to be drawn: rows are brought up to date, lists scrolled, and the log that is looked at is followed.
 pub fn prepare(console: &mut Console) -> Vec<Effect> {
-    if console.drawn != console.town.version() {
+    let reads_events = console.view == View::Events && !console.table.filter().is_empty();
+    if console.drawn != console.town.version() || reads_events {
         console.refresh(false);
     }
     moves::scroll(console);
