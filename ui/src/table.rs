@@ -98,6 +98,8 @@ pub struct Table {
     places: HashMap<BeadId, Place>,
     swept: usize,
     selected: Option<BeadId>,
+    /// The user has picked a row: the cursor stays on its bead. Until then it stays on the first row.
+    picked: bool,
     /// The row at which the cursor stands, even if there is none.
     at: usize,
     offset: usize,
@@ -123,6 +125,7 @@ impl Default for Table {
             places: HashMap::new(),
             swept: 0,
             selected: None,
+            picked: false,
             at: 0,
             offset: 0,
         }
@@ -222,7 +225,8 @@ impl Table {
     /// Puts the cursor back on its bead, on the same line of the screen; a bead that left hands it to its neighbour.
     fn find_cursor(&mut self) {
         let line = self.at.saturating_sub(self.offset);
-        let found = self.selected.as_ref().and_then(|id| self.row_of(id));
+        let picked = self.selected.as_ref().filter(|_| self.picked);
+        let found = if self.picked { picked.and_then(|id| self.row_of(id)) } else { Some(0) };
         self.at = found.unwrap_or(self.at).min(self.rows.len().saturating_sub(1));
         if found.is_some() {
             self.offset = self.at.saturating_sub(line);
@@ -284,6 +288,7 @@ impl Table {
     /// Moves the cursor.
     pub fn move_to(&mut self, at: usize) {
         self.at = at.min(self.rows.len().saturating_sub(1));
+        self.picked = self.at > 0;
         self.selected = self.id_at(self.at).cloned();
     }
 
@@ -291,6 +296,7 @@ impl Table {
     pub fn select(&mut self, id: &BeadId) -> bool {
         let Some(at) = self.row_of(id) else { return false };
         self.move_to(at);
+        self.picked = true;
         true
     }
 

@@ -128,8 +128,8 @@ impl State {
         fed + self.open_contexts.len() + self.live.len()
     }
 
-    /// When a convoy that is launched now with these beads will be done; none if nothing of it runs, or if finding out
-    /// would hold up the launch.
+    /// When a convoy that is launched now with these beads will be done; none if nothing of it runs, if most of it was
+    /// never measured, or if finding out would hold up the launch.
     pub(crate) fn expected_at_launch(
         &self,
         convoy: &ConvoyId,
@@ -141,7 +141,9 @@ impl State {
         }
         let options = Options { samples: 100, most: 500, ..Options::default() };
         let forecast = Forecaster::of_beads(self, now, beads, Some((convoy, beads))).forecast(&options);
-        forecast.finish.map(|band| band.p50)
+        // What rests on guesses is no promise that anything could slip from.
+        let measured = forecast.unmeasured * 2 <= forecast.left;
+        forecast.finish.filter(|_| measured).map(|band| band.p50)
     }
 }
 
