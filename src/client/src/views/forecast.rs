@@ -190,7 +190,7 @@ pub fn convoy_eta(state: &State, convoy: &ConvoyId, now: Timestamp) -> Option<Ti
 }
 
 fn title(state: &State, id: &BeadId) -> String {
-    let bead = state.bead(id).map(|entry| &entry.bead).or_else(|| state.vanished_bead(id));
+    let bead = state.bead(id).map(|entry| &*entry.bead).or_else(|| state.vanished_bead(id));
     bead.map(|bead| bead.title.clone()).unwrap_or_default()
 }
 
