@@ -3,7 +3,7 @@
 use yard_tests::terminal::{NARROW, Terminal, WIDE, nobody_is_left};
 use yard_tests::town::{Town, is_alive, wait_until};
 
-use super::{at_both_sizes, endless, first_row, live, server, town_of, worker};
+use super::{at_both_sizes, endless, first_row, live, server, stands, town_of, worker};
 
 at_both_sizes!(
     without_a_town_it_offers_one_and_makes_it,
@@ -49,9 +49,11 @@ fn alone_it_serves_the_town_and_starts_what_waits(size: (u16, u16)) {
     endless(&town, "y-second");
     assert_eq!((server(&town), town.state_of("y-first")), (None, "queued".to_owned()));
     let mut terminal = live(&town, size);
-    terminal.shows("serving the town");
-    terminal.shows_row(&["y-first", "running"]);
-    terminal.shows_row(&["y-second", "queued"]);
+    if size == WIDE {
+        terminal.shows("serving the town");
+    }
+    stands(&terminal, "y-first", "running");
+    stands(&terminal, "y-second", "queued");
     let status = town.json(["status"]);
     assert_eq!(status["daemon"]["pid"], terminal.pid(), "{status}");
     assert_eq!((town.state_of("y-first"), town.state_of("y-second")), ("running".into(), "queued".into()));
@@ -76,7 +78,7 @@ fn quitting_can_hand_the_town_to_a_daemon_that_outlives_the_terminal() {
     let town = town_of(2);
     endless(&town, "y-long");
     let mut terminal = live(&town, NARROW);
-    terminal.shows_row(&["y-long", "running"]);
+    stands(&terminal, "y-long", "running");
     let pid = worker(&town);
     terminal.press(&["q"]);
     terminal.shows("[d] detach to a daemon");
@@ -102,7 +104,7 @@ fn quitting_can_leave_workers_running_that_the_next_console_finds() {
     endless(&town, "y-long");
     endless(&town, "y-next");
     let mut terminal = live(&town, WIDE);
-    terminal.shows_row(&["y-long", "running"]);
+    stands(&terminal, "y-long", "running");
     let pid = worker(&town);
     terminal.press(&["q"]);
     terminal.shows("[l] leave them running");
@@ -112,10 +114,10 @@ fn quitting_can_leave_workers_running_that_the_next_console_finds() {
     assert!(is_alive(pid));
     assert_eq!(worker(&town), pid);
     let mut terminal = live(&town, NARROW);
-    terminal.shows_row(&["y-long", "running"]);
+    stands(&terminal, "y-long", "running");
     assert_eq!(worker(&town), pid, "it was taken over, not started again");
     town.run(["cancel", "y-long"]).ok();
-    terminal.shows_row(&["y-next", "running"]);
+    stands(&terminal, "y-next", "running");
     terminal.press(&["Ctrl-c"]);
     terminal.shows("1 worker at work");
     terminal.press(&["s"]);
@@ -140,7 +142,7 @@ fn beside_a_daemon_it_attaches_and_leaves_it_alone() {
     endless(&town, "y-long");
     let mut terminal = live(&town, WIDE);
     terminal.shows("daemon ok");
-    terminal.shows_row(&["y-long", "running"]);
+    stands(&terminal, "y-long", "running");
     let pid = worker(&town);
     terminal.press(&["q"]);
     terminal.left_with(0);
@@ -157,7 +159,7 @@ fn a_second_console_attaches_to_the_first_and_outlives_it() {
     let mut first = live(&town, NARROW);
     let mut second = live(&town, WIDE);
     second.shows("console ok");
-    second.shows_row(&["y-long", "running"]);
+    stands(&second, "y-long", "running");
     first.press(&["q"]);
     first.shows("1 worker at work");
     first.press(&["s"]);
@@ -174,7 +176,7 @@ fn a_daemon_that_dies_and_its_return_are_shown(size: (u16, u16)) {
     town.start_daemon();
     endless(&town, "y-long");
     let mut terminal = live(&town, size);
-    terminal.shows_row(&["y-long", "running"]);
+    stands(&terminal, "y-long", "running");
     let pid = worker(&town);
     town.kill_daemon();
     terminal.until("the loss", |screen| first_row(screen).contains("DISCONNECTED"));
@@ -185,10 +187,10 @@ fn a_daemon_that_dies_and_its_return_are_shown(size: (u16, u16)) {
     town.start_daemon();
     terminal.until("the return", |screen| first_row(screen).contains("LIVE"));
     terminal.shows_row(&["y-mean", "meanwhile", "open"]);
-    terminal.shows_row(&["y-long", "running"]);
+    stands(&terminal, "y-long", "running");
     assert_eq!(worker(&town), pid, "the worker went on");
     town.run(["bead", "close", "y-mean"]).ok();
-    terminal.shows_row(&["y-mean", "closed"]);
+    stands(&terminal, "y-mean", "closed");
     terminal.press(&["q"]);
     terminal.left_with(0);
     town.stop_daemon();
