@@ -69,9 +69,10 @@ impl Terminal {
         Self::start(shell, town.root(), size)
     }
 
-    /// Plain `ym` in a directory that need not be in a town.
-    pub fn in_directory(dir: &Path, size: (u16, u16)) -> Self {
-        Self::start(clean(ym_binary(), dir).current_dir(dir), dir, size)
+    /// `ym` with these arguments in a directory that need not be in a town; temporary files go there too.
+    pub fn in_directory(dir: &Path, args: &[&str], size: (u16, u16)) -> Self {
+        let command = clean(ym_binary(), dir).args(args).env("TMPDIR", dir).current_dir(dir);
+        Self::start(command, dir, size)
     }
 
     /// Any command; `town` is whose processes are ended should the test fail.

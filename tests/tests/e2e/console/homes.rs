@@ -15,7 +15,7 @@ fn without_a_town_it_offers_one_and_makes_it(size: (u16, u16)) {
     let dir = tempfile::tempdir().expect("a directory");
     let root = dir.path().join("fresh");
     std::fs::create_dir(&root).expect("a directory");
-    let mut terminal = Terminal::in_directory(&root, size);
+    let mut terminal = Terminal::in_directory(&root, &[], size);
     terminal.shows("There is no town here");
     terminal.shows("[i] make a town here");
     terminal.shows("[d] see a demonstration");
@@ -35,7 +35,7 @@ fn without_a_town_it_offers_one_and_makes_it(size: (u16, u16)) {
 fn without_a_town_it_can_be_left_and_nothing_is_made() {
     let dir = tempfile::tempdir().expect("a directory");
     for key in ["q", "x", "Ctrl-c"] {
-        let mut terminal = Terminal::in_directory(dir.path(), NARROW);
+        let mut terminal = Terminal::in_directory(dir.path(), &[], NARROW);
         terminal.shows("There is no town here");
         terminal.press(&[key]);
         terminal.left_with(0);
@@ -133,6 +133,26 @@ fn with_nothing_running_it_quits_without_a_question() {
     terminal.left_with(0);
     assert_eq!(terminal.session(), [0; 0]);
     nobody_is_left(&town);
+}
+
+#[test]
+fn quitting_while_the_town_is_being_taken_over_leaves_nobody_behind() {
+    let town = town_of(2);
+    endless(&town, "y-long");
+    for _ in 0..5 {
+        let mut terminal = Terminal::console(&town, NARROW);
+        // Before the first frame: the town is not served yet, and nothing is known to run.
+        terminal.press(&["q"]);
+        terminal.until("its end, or a question", |screen| {
+            screen.contains("1 worker at work") || (!terminal.is_taken() && terminal.session().is_empty())
+        });
+        if !terminal.has_ended() {
+            terminal.press(&["s"]);
+        }
+        terminal.left_with(0);
+        nobody_is_left(&town);
+        assert_eq!(town.state_of("y-long"), "queued");
+    }
 }
 
 #[test]

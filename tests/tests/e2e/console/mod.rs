@@ -1,6 +1,7 @@
 //! The console in a real terminal: what a person sees, presses and is left with. What the screen says is compared with
 //! what the command line says; after each end the terminal is as it was and no process of the town is left.
 
+mod demo;
 mod ends;
 mod finding;
 mod homes;
