@@ -324,7 +324,8 @@ impl Running {
             command
         };
         if let Some(dir) = &dir {
-            command.current_dir(dir);
+            // The directory of a rig counts from the town's, not from where the console was opened.
+            command.current_dir(self.ym.town.join(dir));
         }
         command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
         command.status().map(|_| ()).map_err(|error| format!("cannot be started: {error}"))

@@ -4,7 +4,7 @@ use nix::sys::signal::Signal;
 use yard_tests::terminal::{NARROW, Terminal, WIDE, nobody_is_left};
 use yard_tests::town::is_alive;
 
-use super::{at_both_sizes, endless, live, server, town_of, worker};
+use super::{at_both_sizes, endless, live, server, stands, town_of, worker};
 
 at_both_sizes!(a_panic_gives_the_terminal_back_and_says_what_happened);
 
@@ -14,7 +14,7 @@ fn being_told_to_end_drains_the_workers_and_restores_the_terminal() {
         let town = town_of(1);
         endless(&town, "y-long");
         let mut terminal = live(&town, NARROW);
-        terminal.shows_row(&["y-long", "running"]);
+        stands(&terminal, "y-long", "running");
         let pid = worker(&town);
         terminal.signal(signal);
         terminal.left_with(0);
@@ -29,7 +29,7 @@ fn a_terminal_that_goes_away_drains_the_workers() {
     let town = town_of(1);
     endless(&town, "y-long");
     let mut terminal = live(&town, WIDE);
-    terminal.shows_row(&["y-long", "running"]);
+    stands(&terminal, "y-long", "running");
     let pid = worker(&town);
     terminal.hang_up();
     terminal.exit_code();
@@ -67,12 +67,12 @@ fn what_a_killed_console_ran_is_taken_over_by_the_next() {
     let town = town_of(1);
     endless(&town, "y-long");
     let mut terminal = live(&town, NARROW);
-    terminal.shows_row(&["y-long", "running"]);
+    stands(&terminal, "y-long", "running");
     let pid = worker(&town);
     terminal.signal(Signal::SIGKILL);
     assert_eq!(terminal.exit_code(), 128 + 9);
     let mut terminal = live(&town, NARROW);
-    terminal.shows_row(&["y-long", "running"]);
+    stands(&terminal, "y-long", "running");
     assert_eq!(worker(&town), pid);
     terminal.press(&["q"]);
     terminal.shows("1 worker at work");
@@ -85,7 +85,7 @@ fn a_panic_gives_the_terminal_back_and_says_what_happened(size: (u16, u16)) {
     let town = town_of(1);
     endless(&town, "y-long");
     let mut terminal = Terminal::console_with(&town, size, &[("YM_PANIC_ON_KEY", "F1")]);
-    terminal.shows_row(&["y-long", "running"]);
+    stands(&terminal, "y-long", "running");
     terminal.press(&["F1"]);
     assert_ne!(terminal.exit_code(), 0);
     terminal.is_restored();
@@ -94,11 +94,10 @@ fn a_panic_gives_the_terminal_back_and_says_what_happened(size: (u16, u16)) {
     terminal.until("a readable message", |screen| screen.lines().any(|row| row.starts_with("thread 'main'")));
     // Nothing is lost: whoever comes next finds the worker.
     let mut terminal = live(&town, size);
-    terminal.shows_row(&["y-long"]);
+    stands(&terminal, "y-long", "running");
     terminal.press(&["q"]);
-    if !terminal.has_ended() {
-        terminal.press(&["s"]);
-    }
+    terminal.shows("1 worker at work");
+    terminal.press(&["s"]);
     terminal.left_with(0);
     nobody_is_left(&town);
     assert_eq!(town.state_of("y-long"), "queued");

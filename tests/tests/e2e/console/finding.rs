@@ -41,6 +41,7 @@ fn a_filter_shows_what_matches_and_esc_shows_all(size: (u16, u16)) {
     terminal.type_text("~(");
     terminal.shows_row(&["~(", "is not a regular expression"]);
     terminal.press(&["Esc"]);
+    terminal.hides("is not a regular expression");
     terminal.until("all rows again", |screen| beads(screen).len() == 4);
     terminal.press(&["q"]);
     terminal.left_with(0);
@@ -133,4 +134,22 @@ fn every_view_opens_and_names_itself() {
     terminal.shows_row(&["y-busy"]);
     terminal.press(&["q"]);
     terminal.left_with(0);
+}
+
+#[test]
+fn pasted_text_is_typed_where_one_types_and_never_taken_for_keys() {
+    let mut town = town_of(1);
+    town.start_daemon();
+    town.run(["bead", "add", "one", "--id", "y-one"]).ok();
+    town.run(["bead", "add", "two", "--id", "y-two"]).ok();
+    let mut terminal = live(&town, NARROW);
+    terminal.until("all rows", |screen| beads(screen).len() == 2);
+    terminal.type_text("\x1b[200~pq\rq\x1b[201~");
+    terminal.press(&["/"]);
+    terminal.shows(" /");
+    terminal.type_text("\x1b[200~y-two\n\x1b[201~");
+    terminal.until("what was pasted", |screen| beads(screen) == ["y-two"]);
+    terminal.press(&["Enter", "q"]);
+    terminal.left_with(0);
+    assert_eq!(town.json(["status"])["scheduler"]["paused"], false);
 }

@@ -3,7 +3,7 @@
 use yard_tests::terminal::{NARROW, Terminal, WIDE, nobody_is_left};
 use yard_tests::town::{Town, is_alive, wait_until};
 
-use super::{at_both_sizes, endless, first_row, live, server, town_of, worker};
+use super::{at_both_sizes, endless, first_row, live, server, stands, town_of, worker};
 
 at_both_sizes!(
     without_a_town_it_offers_one_and_makes_it,
@@ -15,7 +15,7 @@ fn without_a_town_it_offers_one_and_makes_it(size: (u16, u16)) {
     let dir = tempfile::tempdir().expect("a directory");
     let root = dir.path().join("fresh");
     std::fs::create_dir(&root).expect("a directory");
-    let mut terminal = Terminal::in_directory(&root, size);
+    let mut terminal = Terminal::in_directory(&root, &[], size);
     terminal.shows("There is no town here");
     terminal.shows("[i] make a town here");
     terminal.shows("[d] see a demonstration");
@@ -35,7 +35,7 @@ fn without_a_town_it_offers_one_and_makes_it(size: (u16, u16)) {
 fn without_a_town_it_can_be_left_and_nothing_is_made() {
     let dir = tempfile::tempdir().expect("a directory");
     for key in ["q", "x", "Ctrl-c"] {
-        let mut terminal = Terminal::in_directory(dir.path(), NARROW);
+        let mut terminal = Terminal::in_directory(dir.path(), &[], NARROW);
         terminal.shows("There is no town here");
         terminal.press(&[key]);
         terminal.left_with(0);
@@ -49,9 +49,11 @@ fn alone_it_serves_the_town_and_starts_what_waits(size: (u16, u16)) {
     endless(&town, "y-second");
     assert_eq!((server(&town), town.state_of("y-first")), (None, "queued".to_owned()));
     let mut terminal = live(&town, size);
-    terminal.shows("serving the town");
-    terminal.shows_row(&["y-first", "running"]);
-    terminal.shows_row(&["y-second", "queued"]);
+    if size == WIDE {
+        terminal.shows("serving the town");
+    }
+    stands(&terminal, "y-first", "running");
+    stands(&terminal, "y-second", "queued");
     let status = town.json(["status"]);
     assert_eq!(status["daemon"]["pid"], terminal.pid(), "{status}");
     assert_eq!((town.state_of("y-first"), town.state_of("y-second")), ("running".into(), "queued".into()));
@@ -76,7 +78,7 @@ fn quitting_can_hand_the_town_to_a_daemon_that_outlives_the_terminal() {
     let town = town_of(2);
     endless(&town, "y-long");
     let mut terminal = live(&town, NARROW);
-    terminal.shows_row(&["y-long", "running"]);
+    stands(&terminal, "y-long", "running");
     let pid = worker(&town);
     terminal.press(&["q"]);
     terminal.shows("[d] detach to a daemon");
@@ -102,7 +104,7 @@ fn quitting_can_leave_workers_running_that_the_next_console_finds() {
     endless(&town, "y-long");
     endless(&town, "y-next");
     let mut terminal = live(&town, WIDE);
-    terminal.shows_row(&["y-long", "running"]);
+    stands(&terminal, "y-long", "running");
     let pid = worker(&town);
     terminal.press(&["q"]);
     terminal.shows("[l] leave them running");
@@ -112,10 +114,10 @@ fn quitting_can_leave_workers_running_that_the_next_console_finds() {
     assert!(is_alive(pid));
     assert_eq!(worker(&town), pid);
     let mut terminal = live(&town, NARROW);
-    terminal.shows_row(&["y-long", "running"]);
+    stands(&terminal, "y-long", "running");
     assert_eq!(worker(&town), pid, "it was taken over, not started again");
     town.run(["cancel", "y-long"]).ok();
-    terminal.shows_row(&["y-next", "running"]);
+    stands(&terminal, "y-next", "running");
     terminal.press(&["Ctrl-c"]);
     terminal.shows("1 worker at work");
     terminal.press(&["s"]);
@@ -134,13 +136,33 @@ fn with_nothing_running_it_quits_without_a_question() {
 }
 
 #[test]
+fn quitting_while_the_town_is_being_taken_over_leaves_nobody_behind() {
+    let town = town_of(2);
+    endless(&town, "y-long");
+    for _ in 0..5 {
+        let mut terminal = Terminal::console(&town, NARROW);
+        // Before the first frame: the town is not served yet, and nothing is known to run.
+        terminal.press(&["q"]);
+        terminal.until("its end, or a question", |screen| {
+            screen.contains("1 worker at work") || (!terminal.is_taken() && terminal.session().is_empty())
+        });
+        if !terminal.has_ended() {
+            terminal.press(&["s"]);
+        }
+        terminal.left_with(0);
+        nobody_is_left(&town);
+        assert_eq!(town.state_of("y-long"), "queued");
+    }
+}
+
+#[test]
 fn beside_a_daemon_it_attaches_and_leaves_it_alone() {
     let mut town = town_of(1);
     let daemon = town.start_daemon();
     endless(&town, "y-long");
     let mut terminal = live(&town, WIDE);
     terminal.shows("daemon ok");
-    terminal.shows_row(&["y-long", "running"]);
+    stands(&terminal, "y-long", "running");
     let pid = worker(&town);
     terminal.press(&["q"]);
     terminal.left_with(0);
@@ -157,7 +179,7 @@ fn a_second_console_attaches_to_the_first_and_outlives_it() {
     let mut first = live(&town, NARROW);
     let mut second = live(&town, WIDE);
     second.shows("console ok");
-    second.shows_row(&["y-long", "running"]);
+    stands(&second, "y-long", "running");
     first.press(&["q"]);
     first.shows("1 worker at work");
     first.press(&["s"]);
@@ -174,7 +196,7 @@ fn a_daemon_that_dies_and_its_return_are_shown(size: (u16, u16)) {
     town.start_daemon();
     endless(&town, "y-long");
     let mut terminal = live(&town, size);
-    terminal.shows_row(&["y-long", "running"]);
+    stands(&terminal, "y-long", "running");
     let pid = worker(&town);
     town.kill_daemon();
     terminal.until("the loss", |screen| first_row(screen).contains("DISCONNECTED"));
@@ -185,10 +207,10 @@ fn a_daemon_that_dies_and_its_return_are_shown(size: (u16, u16)) {
     town.start_daemon();
     terminal.until("the return", |screen| first_row(screen).contains("LIVE"));
     terminal.shows_row(&["y-mean", "meanwhile", "open"]);
-    terminal.shows_row(&["y-long", "running"]);
+    stands(&terminal, "y-long", "running");
     assert_eq!(worker(&town), pid, "the worker went on");
     town.run(["bead", "close", "y-mean"]).ok();
-    terminal.shows_row(&["y-mean", "closed"]);
+    stands(&terminal, "y-mean", "closed");
     terminal.press(&["q"]);
     terminal.left_with(0);
     town.stop_daemon();

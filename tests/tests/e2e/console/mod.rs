@@ -1,6 +1,7 @@
 //! The console in a real terminal: what a person sees, presses and is left with. What the screen says is compared with
 //! what the command line says; after each end the terminal is as it was and no process of the town is left.
 
+mod demo;
 mod ends;
 mod finding;
 mod homes;
@@ -70,9 +71,21 @@ fn unfilter(terminal: &Terminal) {
 
 /// The beads whose rows the yard shows, from top to bottom.
 fn beads(screen: &str) -> Vec<&str> {
+    rows(screen).filter_map(|row| row.split_whitespace().find(|word| word.starts_with("y-"))).collect()
+}
+
+/// The rows of the yard's table.
+fn rows(screen: &str) -> impl Iterator<Item = &str> {
     let rows = screen.lines().skip_while(|row| !row.contains("BEAD")).skip(1);
-    let rows = rows.take_while(|row| !row.starts_with("│──") && !row.starts_with('└'));
-    rows.filter_map(|row| row.split_whitespace().find(|word| word.starts_with("y-"))).collect()
+    rows.take_while(|row| !row.starts_with("│──") && !row.starts_with('└'))
+}
+
+/// Waits until the yard shows a bead in this state.
+fn stands(terminal: &Terminal, id: &str, state: &str) {
+    terminal.until(&format!("{id} {state}"), |screen| {
+        let words = |row: &str, word: &str| row.split_whitespace().any(|shown| shown == word);
+        rows(screen).any(|row| words(row, id) && words(row, state))
+    });
 }
 
 /// The process of the only running worker, once it has one.

@@ -2,7 +2,7 @@
 
 use yard_tests::terminal::{NARROW, WIDE, nobody_is_left};
 
-use super::{first_row, live, town_of};
+use super::{first_row, live, stands, town_of};
 
 #[test]
 fn any_order_of_sizes_is_safe_while_work_runs() {
@@ -30,7 +30,7 @@ fn any_order_of_sizes_is_safe_while_work_runs() {
         first_row(screen).contains(" yard ▸") && first_row(screen).contains("LIVE")
     });
     for id in ["y-1", "y-2", "y-3", "y-4"] {
-        terminal.shows_row(&[id, "closed"]);
+        stands(&terminal, id, "closed");
     }
     terminal.press(&["?"]);
     terminal.shows(" help ");

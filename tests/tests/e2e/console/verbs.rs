@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use yard_tests::terminal::{NARROW, WIDE, nobody_is_left};
 use yard_tests::town::wait_until;
 
-use super::{at_both_sizes, beads, endless, first_row, live, select, town_of, unfilter};
+use super::{at_both_sizes, beads, endless, first_row, live, select, stands, town_of, unfilter};
 
 at_both_sizes!(
     an_epic_is_staged_launched_and_finished,
@@ -47,7 +47,7 @@ fn an_epic_is_staged_launched_and_finished(size: (u16, u16)) {
     terminal.hides("nothing has started");
     unfilter(&terminal);
     for id in ["y-1", "y-2", "y-3"] {
-        terminal.shows_row(&[id, "closed"]);
+        stands(&terminal, id, "closed");
     }
     terminal.press(&["2"]);
     terminal.shows_row(&["the epic", "closed"]);
@@ -124,10 +124,10 @@ fn a_pause_shows_who_and_why(size: (u16, u16)) {
         (&"tester".into(), &"release day".into())
     );
     endless(&town, "y-later");
-    terminal.shows_row(&["y-later", "queued"]);
+    stands(&terminal, "y-later", "queued");
     terminal.press(&["p"]);
     terminal.until("it to go on", |screen| first_row(screen).contains("LIVE"));
-    terminal.shows_row(&["y-later", "running"]);
+    stands(&terminal, "y-later", "running");
     assert_eq!(town.json(["status"])["scheduler"]["paused"], false);
     // Somebody else's pause is shown as theirs.
     town.run(["scheduler", "pause", "--reason", "from the shell"]).ok();
@@ -143,14 +143,17 @@ fn what_was_cleared_comes_back(size: (u16, u16)) {
     town.await_state("y-busy", "running");
     endless(&town, "y-wait");
     let mut terminal = live(&town, size);
-    terminal.shows_row(&["y-wait", "queued"]);
+    stands(&terminal, "y-wait", "queued");
     select(&terminal, "y-wait");
     terminal.press(&["c"]);
-    terminal.shows_row(&["y-wait", "open"]);
+    stands(&terminal, "y-wait", "open");
     assert_eq!(town.state_of("y-wait"), "open");
     terminal.press(&["z"]);
-    terminal.shows_row(&["y-wait", "queued"]);
+    stands(&terminal, "y-wait", "queued");
     assert_eq!(town.state_of("y-wait"), "queued");
+    terminal.press(&["Z"]);
+    stands(&terminal, "y-wait", "open");
+    assert_eq!(town.state_of("y-wait"), "open", "redo clears it again");
     unfilter(&terminal);
     select(&terminal, "y-busy");
     terminal.press(&["c"]);
@@ -168,16 +171,16 @@ fn a_running_bead_gives_way_to_a_waiting_one(size: (u16, u16)) {
     town.await_state("y-low", "running");
     town.run(["sling", "y-high"]).ok();
     let mut terminal = live(&town, size);
-    terminal.shows_row(&["y-low", "running"]);
-    terminal.shows_row(&["y-high", "queued"]);
+    stands(&terminal, "y-low", "running");
+    stands(&terminal, "y-high", "queued");
     select(&terminal, "y-high");
     terminal.press(&["P"]);
     terminal.shows("who makes room for y-high?");
     terminal.shows("[1] y-low");
     terminal.press(&["1"]);
     unfilter(&terminal);
-    terminal.shows_row(&["y-high", "running"]);
-    terminal.shows_row(&["y-low", "preempt"]);
+    stands(&terminal, "y-high", "running");
+    stands(&terminal, "y-low", "preempt");
     assert_eq!((town.state_of("y-high"), town.state_of("y-low")), ("running".into(), "queued".into()));
     assert_eq!(town.json(["show", "y-low"])["context"]["crashes"], 0, "being pushed out is no failure");
     terminal.press(&["q"]);
@@ -204,8 +207,8 @@ fn preempting_a_running_bead_asks_first() {
     terminal.shows("y-one gives way?");
     terminal.press(&["y"]);
     unfilter(&terminal);
-    terminal.shows_row(&["y-two", "running"]);
-    terminal.shows_row(&["y-one", "preempt"]);
+    stands(&terminal, "y-two", "running");
+    stands(&terminal, "y-one", "preempt");
     assert_eq!((town.state_of("y-two"), town.state_of("y-one")), ("running".into(), "queued".into()));
     terminal.press(&["q"]);
     terminal.left_with(0);
@@ -219,7 +222,7 @@ fn circuit_broken_work_is_found_explained_and_retried(size: (u16, u16)) {
     town.run(["bead", "add", "needs a tool", "--id", "y-fix", "--", program]).ok();
     town.run(["sling", "y-fix"]).ok();
     let mut terminal = live(&town, size);
-    terminal.shows_row(&["y-fix", "BROKEN"]);
+    stands(&terminal, "y-fix", "BROKEN");
     assert_eq!(town.state_of("y-fix"), "circuit-broken");
     terminal.until("a problem in the header", |screen| first_row(screen).contains(" problem"));
     terminal.press(&["5"]);
@@ -235,7 +238,7 @@ fn circuit_broken_work_is_found_explained_and_retried(size: (u16, u16)) {
     terminal.press(&["r"]);
     town.await_state("y-fix", "closed");
     terminal.press(&["1"]);
-    terminal.shows_row(&["y-fix", "closed"]);
+    stands(&terminal, "y-fix", "closed");
     terminal.until("no problem in the header", |screen| !first_row(screen).contains(" problem"));
     terminal.press(&["q"]);
     terminal.left_with(0);

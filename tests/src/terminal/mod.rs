@@ -1,6 +1,9 @@
 //! A real terminal around a real program: a pseudo-terminal of its own session, a screen that is kept up to date by
 //! whatever the program writes, and keys by the names the console gives them. Tests wait for what the screen shows.
 
+mod asked;
+mod keys;
+
 use std::ffi::OsStr;
 use std::num::NonZeroU16;
 use std::os::fd::AsFd as _;
@@ -20,6 +23,9 @@ use vt100::{MouseProtocolEncoding, MouseProtocolMode, Parser, Screen};
 
 use crate::town::{Town, environment_has, is_alive, kill_nine, processes, wait_until, ym_binary};
 
+pub use self::asked::Asked;
+use self::keys::bytes_of;
+
 /// Columns and rows of a common large terminal.
 pub const WIDE: (u16, u16) = (120, 40);
 /// Columns and rows of the smallest terminal that people use.
@@ -31,59 +37,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(5);
 /// How long a console that a test leaves behind may take to drain.
 const FAREWELL: Duration = Duration::from_secs(5);
-
-/// What a program asked its terminal for besides text.
-#[derive(Debug, Default, Clone)]
-pub struct Asked {
-    /// Titles of the window or its icon.
-    pub titles: Vec<String>,
-    /// Texts for the clipboard, in base 64.
-    pub copies: Vec<String>,
-    /// Sizes of the window.
-    pub sizes: Vec<(u16, u16)>,
-    /// Sequences that no program of ours has a reason to send.
-    pub strange: Vec<String>,
-    /// Answers on their way to the program.
-    replies: Vec<u8>,
-}
-
-impl vt100::Callbacks for Asked {
-    fn resize(&mut self, _: &mut Screen, size: (u16, u16)) {
-        self.sizes.push(size);
-    }
-
-    fn set_window_icon_name(&mut self, _: &mut Screen, name: &[u8]) {
-        self.titles.push(String::from_utf8_lossy(name).into_owned());
-    }
-
-    fn set_window_title(&mut self, _: &mut Screen, title: &[u8]) {
-        self.titles.push(String::from_utf8_lossy(title).into_owned());
-    }
-
-    fn copy_to_clipboard(&mut self, _: &mut Screen, _: &[u8], data: &[u8]) {
-        self.copies.push(String::from_utf8_lossy(data).into_owned());
-    }
-
-    fn unhandled_osc(&mut self, _: &mut Screen, params: &[&[u8]]) {
-        let params: Vec<_> = params.iter().map(|param| String::from_utf8_lossy(param)).collect();
-        self.strange.push(format!("OSC {}", params.join(";")));
-    }
-
-    fn unhandled_csi(
-        &mut self,
-        screen: &mut Screen,
-        _: Option<u8>,
-        _: Option<u8>,
-        params: &[&[u16]],
-        last: char,
-    ) {
-        // Where the cursor is: every terminal answers, and programs wait for it.
-        if last == 'n' && params.first().is_some_and(|param| *param == [6]) {
-            let (row, column) = screen.cursor_position();
-            self.replies.extend(format!("\x1b[{};{}R", row + 1, column + 1).bytes());
-        }
-    }
-}
 
 /// A program in a terminal.
 pub struct Terminal {
@@ -116,9 +69,10 @@ impl Terminal {
         Self::start(shell, town.root(), size)
     }
 
-    /// Plain `ym` in a directory that need not be in a town.
-    pub fn in_directory(dir: &Path, size: (u16, u16)) -> Self {
-        Self::start(clean(ym_binary(), dir).current_dir(dir), dir, size)
+    /// `ym` with these arguments in a directory that need not be in a town; temporary files go there too.
+    pub fn in_directory(dir: &Path, args: &[&str], size: (u16, u16)) -> Self {
+        let command = clean(ym_binary(), dir).args(args).env("TMPDIR", dir).current_dir(dir);
+        Self::start(command, dir, size)
     }
 
     /// Any command; `town` is whose processes are ended should the test fail.
@@ -167,6 +121,11 @@ impl Terminal {
         let master = self.master.as_ref().expect("the terminal is still there");
         let written = nix::unistd::write(master, bytes).expect("the terminal takes keys");
         assert_eq!(written, bytes.len());
+    }
+
+    /// Writes on the screen as another program on the same terminal would.
+    pub fn scribble(&self, text: &str) {
+        lock(&self.parser).process(text.as_bytes());
     }
 
     /// Changes the size.
@@ -349,34 +308,6 @@ fn clean(program: impl AsRef<OsStr>, home: &Path) -> Command {
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
     let fixed = [("USER", "tester"), ("SHELL", "/bin/sh"), ("LANG", "C.UTF-8"), ("TERM", "xterm-256color")];
     Command::new(program).env_clear().env("PATH", path).env("HOME", home).envs(fixed)
-}
-
-/// What a program gets when a key of this name is pressed.
-fn bytes_of(name: &str) -> Vec<u8> {
-    let text = match name {
-        "Enter" => "\r",
-        "Esc" => "\x1b",
-        "Tab" => "\t",
-        "BackTab" => "\x1b[Z",
-        "Space" => " ",
-        "Backspace" => "\x7f",
-        "Del" => "\x1b[3~",
-        "Up" => "\x1b[A",
-        "Down" => "\x1b[B",
-        "Right" => "\x1b[C",
-        "Left" => "\x1b[D",
-        "Home" => "\x1b[H",
-        "End" => "\x1b[F",
-        "PgUp" => "\x1b[5~",
-        "PgDn" => "\x1b[6~",
-        "F1" => "\x1bOP",
-        other => match other.strip_prefix("Ctrl-").map(str::as_bytes) {
-            Some([letter]) => return vec![letter.to_ascii_lowercase() & 0x1f],
-            _ => other,
-        },
-    };
-    assert!(text.starts_with('\x1b') || text.chars().count() == 1, "{name:?} is not the name of a key");
-    text.as_bytes().to_vec()
 }
 
 fn side(cells: u16) -> NonZeroU16 {
