@@ -122,6 +122,18 @@ pub enum Group {
 }
 
 impl Group {
+    /// All of them, in the order of help.
+    pub const ALL: [Self; 8] = [
+        Self::Views,
+        Self::Verbs,
+        Self::Find,
+        Self::Move,
+        Self::Screen,
+        Self::Replay,
+        Self::WhatIf,
+        Self::Logs,
+    ];
+
     /// Its heading.
     pub fn title(self) -> &'static str {
         match self {
@@ -690,17 +702,7 @@ pub fn action_of(key: &str, places: &[Place]) -> Option<&'static Action> {
 pub fn key_table() -> String {
     use std::fmt::Write as _;
     let mut out = String::new();
-    let groups = [
-        Group::Views,
-        Group::Verbs,
-        Group::Find,
-        Group::Move,
-        Group::Screen,
-        Group::Replay,
-        Group::WhatIf,
-        Group::Logs,
-    ];
-    for group in groups {
+    for group in Group::ALL {
         let _ = write!(out, "**{}**\n\n| keys | does | as a command |\n|---|---|---|\n", group.title());
         for action in ACTIONS.iter().filter(|action| action.group == group) {
             let keys: Vec<String> = action.keys.iter().map(|key| format!("`{key}`")).collect();

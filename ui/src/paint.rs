@@ -2,7 +2,7 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
+use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Widget};
 use unicode_width::UnicodeWidthStr;
@@ -66,6 +66,12 @@ impl Pen<'_> {
     /// Gives a whole line another style, without touching its text.
     pub(crate) fn tint(&mut self, area: Rect, style: Style) {
         let area = self.buf.area.intersection(area);
+        if style.add_modifier.contains(Modifier::REVERSED) && style.fg.is_none() {
+            // Turned around, every colour in the line would be a patch of its own.
+            let text = self.style(Role::Text);
+            let one = Style::new().fg(text.fg.unwrap_or(Color::Reset)).bg(text.bg.unwrap_or(Color::Reset));
+            self.buf.set_style(area, one);
+        }
         self.buf.set_style(area, style);
     }
 

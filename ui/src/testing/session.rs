@@ -19,6 +19,8 @@ pub(crate) struct Session {
     pub(crate) yard: Yard,
     pub(crate) console: Console,
     heard: usize,
+    /// It hears of so many events and no more.
+    until: usize,
 }
 
 impl Session {
@@ -33,9 +35,38 @@ impl Session {
         update(&mut console, Msg::Forecast(Arc::new(forecast(&yard.state, &wanted))));
         console.log.bead = None;
         let heard = yard.log.len();
-        let mut session = Self { yard, console, heard };
+        let mut session = Self { yard, console, heard, until: usize::MAX };
         session.settle(Vec::new());
         session
+    }
+
+    /// A console that came to the town when so many events had happened.
+    pub(crate) fn from_the_past(yard: Yard, events: usize, size: (u16, u16)) -> Self {
+        let mut state = yard_engine::State::default();
+        for event in &yard.log[..events] {
+            state.apply(event);
+        }
+        let mut console = yard.console(size, "terminal", false);
+        console.now = state.clock();
+        update(&mut console, Msg::Town(News::State(Box::new(state))));
+        let mut session = Self { yard, console, heard: events, until: events };
+        session.settle(Vec::new());
+        session
+    }
+
+    /// Lets it hear of one more event; gives its time, or none if that was all.
+    pub(crate) fn one_more(&mut self) -> Option<yard_engine::Timestamp> {
+        let next = self.yard.log.get(self.heard)?.at;
+        self.until = self.heard + 1;
+        self.console.now = next;
+        self.settle(Vec::new());
+        Some(next)
+    }
+
+    /// From now on it hears of everything.
+    pub(crate) fn catch_up(&mut self) {
+        self.until = usize::MAX;
+        self.tick();
     }
 
     /// Presses keys, by name.
@@ -87,9 +118,10 @@ impl Session {
     fn settle(&mut self, effects: Vec<Effect>) {
         let mut pending = effects;
         loop {
-            if self.heard < self.yard.log.len() {
-                let events = self.yard.log[self.heard..].to_vec();
-                self.heard = self.yard.log.len();
+            let known = self.yard.log.len().min(self.until);
+            if self.heard < known {
+                let events = self.yard.log[self.heard..known].to_vec();
+                self.heard = known;
                 pending.extend(update(&mut self.console, Msg::Town(News::Events(events))));
             }
             pending.extend(prepare(&mut self.console));
@@ -115,7 +147,10 @@ impl Session {
                 let lines = super::scenes::log_of(bead.as_str(), &attempts);
                 Some(Msg::Log(LogNews { bead, fresh: true, lines }))
             }
-            Effect::Forecast(wanted) => Some(Msg::Forecast(Arc::new(forecast(&self.yard.state, &wanted)))),
+            Effect::Forecast(wanted) => {
+                // Of what the console knows, which may be the past.
+                Some(Msg::Forecast(Arc::new(forecast(&self.console.town.state, &wanted))))
+            }
             Effect::ReadHistory => Some(Msg::History(self.yard.log.clone())),
             Effect::Copy { what, .. } => Some(Msg::Copied(Ok(format!("copied {what}")))),
             Effect::Mouse(_)

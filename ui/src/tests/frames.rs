@@ -37,7 +37,9 @@ pub(super) const LAYERS: [(&str, &str); 14] = [
 ];
 
 /// Puts a console into a mode, or out of it.
-const MODES: [(&str, fn(&mut Session, bool)); 8] = [
+type Switch = fn(&mut Session, bool);
+
+const MODES: [(&str, Switch); 8] = [
     ("live", |_, _| {}),
     ("paused", |session, on| {
         let reason = Some("the build machine is being moved".to_owned());

@@ -167,3 +167,13 @@ fn the_footer_shows_what_the_keys_really_do() {
         press(&mut session.console, "Esc");
     }
 }
+
+#[test]
+fn the_readme_has_the_table_of_keys() {
+    super::kept("README.md", |readme| {
+        let (begin, end) = ("<!-- keys: made by a test, UPDATE=1 rewrites it -->\n", "<!-- end of keys -->");
+        let (before, rest) = readme.split_once(begin).expect("the README has a place for keys");
+        let (_, after) = rest.split_once(end).expect("the place for keys ends");
+        format!("{before}{begin}\n{}{end}{after}", key_table())
+    });
+}

@@ -1,5 +1,6 @@
 //! Help that teaches: commands in groups, topics, the manual page and completions, all from the one definition.
 
+mod keys;
 mod topics;
 
 use std::fmt::Write as _;
@@ -33,7 +34,7 @@ Examples:
   ym why gt-abc                            why is it not running?
 
 Topics (ym help TOPIC): quickstart, concepts, convoys, dispatches, forecast,
-config, formulas, json, exit-codes";
+keys, config, formulas, json, exit-codes";
 
 /// The program's own help, with its commands in groups.
 pub(crate) fn with_groups(command: Command) -> Command {
