@@ -343,16 +343,13 @@ impl Console {
     pub fn subject(&self) -> Option<Subject> {
         match self.view {
             View::Yard | View::Timeline => self.table.selected().cloned().map(Subject::Bead),
-            View::Convoys => match &self.convoy {
-                Some(convoy) => {
+            View::Convoys => {
+                if let Some(convoy) = &self.convoy {
                     let tracked = &self.state().convoy(convoy)?.tracked;
-                    tracked.get(self.members.at).cloned().map(Subject::Bead)
+                    return tracked.get(self.members.at).cloned().map(Subject::Bead);
                 }
-                None => {
-                    let id = self.convoy_list().get(self.convoys.at).cloned();
-                    id.map(Subject::Convoy)
-                }
-            },
+                self.convoy_list().get(self.convoys.at).cloned().map(Subject::Convoy)
+            }
             View::Agents => {
                 let live = self.state().live_dispatches().nth(self.agents.at);
                 live.map(|dispatch| Subject::Bead(dispatch.id.bead().clone()))
@@ -446,7 +443,7 @@ impl Console {
 
     /// An event by its position in the log.
     pub fn event(&self, seq: Seq) -> Option<&Arc<Recorded>> {
-        let found = match &self.mode {
+        match &self.mode {
             Mode::Replay(replay) => {
                 let at = replay.events().binary_search_by_key(&seq, |event| event.seq).ok()?;
                 replay.events().get(at)
@@ -455,8 +452,7 @@ impl Console {
                 let at = self.town.recent.binary_search_by_key(&seq, |event| event.seq).ok()?;
                 self.town.recent.get(at)
             }
-        };
-        found
+        }
     }
 
     /// The bead that the cursor is on, or that an event, alert or problem is about.

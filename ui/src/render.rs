@@ -67,13 +67,13 @@ fn over(pen: &mut Pen<'_>, screen: Rect, console: &Console, layer: &Layer) {
         Layer::Finder(it) => finder::draw(pen, room, it),
         Layer::Line(_) => {}
         Layer::Menu(it) => menu::draw(pen, screen, it),
-        Layer::Why(scroll, id) => why::draw(pen, room, console, scroll, id),
-        Layer::Detail(scroll, subject, raw) => detail::draw(pen, room, console, scroll, subject, *raw),
+        Layer::Why(scroll, id) => why::draw(pen, room, console, *scroll, id),
+        Layer::Detail(scroll, subject, raw) => detail::draw(pen, room, console, *scroll, subject, *raw),
         Layer::Output(scroll, title, lines) => {
             let lines: Vec<_> = lines.iter().map(|line| ratatui::text::Line::from(shown(line))).collect();
-            text::draw(pen, room, &shown(title), &lines, scroll, "Esc back");
+            text::draw(pen, room, &shown(title), &lines, *scroll, "Esc back");
         }
-        Layer::Plan(scroll, view) => stage::draw(pen, room, console, scroll, view),
+        Layer::Plan(scroll, view) => stage::draw(pen, room, console, *scroll, view),
     }
 }
 

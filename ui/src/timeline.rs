@@ -98,7 +98,7 @@ impl Axis {
             }
         }
         if let Some(cell) = usize::try_from(self.at(self.now)).ok().and_then(|at| cells.get_mut(at)) {
-            *cell = now_head.to_owned();
+            now_head.clone_into(cell);
         }
         cells.concat()
     }

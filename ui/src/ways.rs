@@ -1,6 +1,8 @@
 //! Why a bead does not run, to the bottom of it: every guard with its answer, the chain of what it waits for, and the
 //! cheapest ways out, each as a command.
 
+use std::fmt::Write as _;
+
 use std::collections::BTreeSet;
 
 use yard_engine::capacity::Limit;
@@ -50,6 +52,7 @@ pub(crate) struct Way {
 
 /// Every guard of a bead, in the order in which they are asked.
 pub(crate) fn checks(state: &State, id: &BeadId, now: Timestamp) -> Vec<Check> {
+    use ReasonCode as C;
     let reasons = state.reasons(id);
     let mut checks = Vec::new();
     let mut check = |guard: &'static str, codes: &[ReasonCode], fine: String| {
@@ -60,7 +63,6 @@ pub(crate) fn checks(state: &State, id: &BeadId, now: Timestamp) -> Vec<Check> {
         };
         checks.push(Check { guard, ok: mine.is_empty(), words });
     };
-    use ReasonCode as C;
     let entry = state.bead(id);
     let needs = entry.map_or(0, |e| e.bead.dependencies.iter().filter(|edge| edge.kind.blocks()).count());
     let closed = match needs {
@@ -125,7 +127,7 @@ pub(crate) fn chain(state: &State, forecasts: &Forecasts, id: &BeadId, now: Time
             if more > 0
                 && let Some(link) = links.last_mut()
             {
-                link.words.push_str(&format!(", and {more} more"));
+                let _ = write!(link.words, ", and {more} more");
             }
         }
     }

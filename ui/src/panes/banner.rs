@@ -1,5 +1,7 @@
 //! What a mode has to say above the views: the axis of a replay with then and now, or the knobs of a what-if.
 
+use std::fmt::Write as _;
+
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use yard_engine::State;
@@ -48,10 +50,9 @@ fn scrub(pen: &mut Pen<'_>, area: Rect, console: &Console, replay: &Replay) {
     spans.extend(cells.into_iter().map(|(text, role)| pen.span(text, role)));
     spans.push(pen.span(format!(" {last}"), Role::Dim));
     pen.line(inner, 0, &Line::from(spans));
-    let event = replay
-        .last()
-        .map(|event| crate::views::events::line_of(event))
-        .unwrap_or_else(|| "the beginning".to_owned());
+    let event = replay.last();
+    let event =
+        event.map_or_else(|| "the beginning".to_owned(), |event| crate::views::events::line_of(event));
     pen.line(inner, 1, &Line::from(vec![pen.span("event ", Role::Dim), Span::raw(event)]));
     if replay.diff {
         pen.line(inner, 2, &then_and_now(pen, console, replay));
@@ -79,7 +80,7 @@ fn then_and_now<'t>(pen: &Pen<'_>, console: &Console, replay: &Replay) -> Line<'
         was.0, is.0, was.1, is.1, was.2, is.2, was.3, is.3
     );
     if cap(then) != cap(now) {
-        text.push_str(&format!("   cap {} {arrow} {}", cap(then), cap(now)));
+        let _ = write!(text, "   cap {} {arrow} {}", cap(then), cap(now));
     }
     let eta = |forecasts: &crate::forecasts::Forecasts| {
         let band = forecasts.town.as_ref().and_then(|forecast| forecast.finish);
@@ -87,7 +88,7 @@ fn then_and_now<'t>(pen: &Pen<'_>, console: &Console, replay: &Replay) -> Line<'
     };
     let (was, is) = (eta(replay.forecasts()), eta(&console.forecasts));
     if was != is {
-        text.push_str(&format!("   eta {was} {arrow} {is}"));
+        let _ = write!(text, "   eta {was} {arrow} {is}");
     }
     Line::from(vec![
         pen.span("then and now  ", Role::Dim),

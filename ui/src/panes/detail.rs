@@ -18,7 +18,7 @@ pub(crate) fn draw(
     pen: &mut Pen<'_>,
     screen: Rect,
     console: &Console,
-    text: &Text,
+    text: Text,
     subject: &Subject,
     raw: bool,
 ) {
@@ -137,13 +137,7 @@ fn bead<'t>(pen: &Pen<'_>, console: &Console, id: &BeadId) -> Vec<Line<'t>> {
     lines
 }
 
-fn edges<'t>(
-    pen: &Pen<'_>,
-    console: &Console,
-    id: &BeadId,
-    view: &views::BeadView,
-    lines: &mut Vec<Line<'t>>,
-) {
+fn edges(pen: &Pen<'_>, console: &Console, id: &BeadId, view: &views::BeadView, lines: &mut Vec<Line<'_>>) {
     let state = console.state();
     let one = |on: &BeadId, kind: &str| {
         let standing = state.standing(on);
@@ -165,7 +159,7 @@ fn edges<'t>(
     }
 }
 
-fn attempts<'t>(pen: &Pen<'_>, console: &Console, id: &BeadId, lines: &mut Vec<Line<'t>>) {
+fn attempts(pen: &Pen<'_>, console: &Console, id: &BeadId, lines: &mut Vec<Line<'_>>) {
     let state = console.state();
     let zone = console.look.zone;
     for (number, dispatch) in state.dispatches_of(id).enumerate() {

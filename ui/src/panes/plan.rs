@@ -11,7 +11,7 @@ use crate::text::{column, count, shown, span};
 use crate::theme::Role;
 
 /// Draws it.
-pub(crate) fn draw(pen: &mut Pen<'_>, screen: Rect, console: &Console, text: &Text, plan: &StageView) {
+pub(crate) fn draw(pen: &mut Pen<'_>, screen: Rect, console: &Console, text: Text, plan: &StageView) {
     let title = match &plan.convoy_id {
         Some(id) => format!("{id} is staged: nothing has started"),
         None => "this cannot be staged".to_owned(),
@@ -79,7 +79,7 @@ fn lines<'t>(pen: &Pen<'_>, console: &Console, plan: &StageView) -> Vec<Line<'t>
     lines
 }
 
-fn forecast<'t>(pen: &Pen<'_>, console: &Console, plan: &StageView, lines: &mut Vec<Line<'t>>) {
+fn forecast(pen: &Pen<'_>, console: &Console, plan: &StageView, lines: &mut Vec<Line<'_>>) {
     let path: Vec<String> = plan.critical_path.iter().map(ToString::to_string).collect();
     if !path.is_empty() {
         let arrow = format!(" {} ", pen.look.glyphs.arrow);
@@ -103,7 +103,7 @@ fn forecast<'t>(pen: &Pen<'_>, console: &Console, plan: &StageView, lines: &mut 
 }
 
 /// The tree, without recursion: a document may be deep.
-fn tree<'t>(pen: &Pen<'_>, roots: &[TreeNode], lines: &mut Vec<Line<'t>>) {
+fn tree(pen: &Pen<'_>, roots: &[TreeNode], lines: &mut Vec<Line<'_>>) {
     let glyphs = pen.look.glyphs;
     let mut pending: Vec<(String, bool, &TreeNode)> = roots
         .iter()

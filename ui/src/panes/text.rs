@@ -11,14 +11,7 @@ use crate::text::fit;
 use crate::theme::Role;
 
 /// Draws lines in a box as large as they need, scrolled as wished. `keys` says what helps.
-pub(crate) fn draw(
-    pen: &mut Pen<'_>,
-    screen: Rect,
-    title: &str,
-    lines: &[Line<'_>],
-    text: &Text,
-    keys: &str,
-) {
+pub(crate) fn draw(pen: &mut Pen<'_>, screen: Rect, title: &str, lines: &[Line<'_>], text: Text, keys: &str) {
     let widest = lines.iter().map(width).max().unwrap_or(0).max(title.width() + 2).max(keys.width() + 8);
     let margin = |side: u16, from: u16| if side > from { side - 4 } else { side };
     let wide = (widest as u16).saturating_add(4).min(margin(screen.width, 60));

@@ -13,7 +13,7 @@ use crate::theme::Role;
 use crate::ways::{chain, checks, ways_out};
 
 /// Draws it.
-pub(crate) fn draw(pen: &mut Pen<'_>, screen: Rect, console: &Console, text: &Text, id: &BeadId) {
+pub(crate) fn draw(pen: &mut Pen<'_>, screen: Rect, console: &Console, text: Text, id: &BeadId) {
     let state = console.state();
     let title = state.bead(id).map(|entry| shown(&entry.bead.title)).unwrap_or_default();
     let standing = state.standing(id);

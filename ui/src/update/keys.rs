@@ -22,12 +22,10 @@ pub(super) fn key(console: &mut Console, key: KeyEvent) -> Vec<Effect> {
         Some(Layer::Line(_)) => return typing::line_key(console, key, &name),
         Some(Layer::Finder(_)) => return typing::finder_key(console, key, &name),
         Some(Layer::Menu(_)) => return menu_key(console, &name),
-        Some(Layer::Why(..) | Layer::Detail(..) | Layer::Output(..) | Layer::Plan(..)) => {
-            if moves::scroll_layer(console, &name) {
-                return Vec::new();
-            }
-        }
-        None => {}
+        Some(Layer::Why(..) | Layer::Detail(..) | Layer::Output(..) | Layer::Plan(..)) | None => {}
+    }
+    if moves::scroll_layer(console, &name) {
+        return Vec::new();
     }
     let Some(action) = action_of(&name, &places(console)) else {
         if !matches!(name.as_str(), "Backspace" | "Del") {

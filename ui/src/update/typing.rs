@@ -107,15 +107,16 @@ fn entered(console: &mut Console) -> Vec<Effect> {
         }
         LineKind::Stage => {
             let targets: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-            match targets.is_empty() {
-                true => Err("name an epic, a convoy or tasks".to_owned()),
-                false => Ok(vec![Effect::Stage { targets, file: None }]),
+            if targets.is_empty() {
+                Err("name an epic, a convoy or tasks".to_owned())
+            } else {
+                Ok(vec![Effect::Stage { targets, file: None }])
             }
         }
-        LineKind::StageFile => match text.is_empty() {
-            true => Err("name a file".to_owned()),
-            false => Ok(vec![Effect::Stage { targets: Vec::new(), file: Some(text.clone().into()) }]),
-        },
+        LineKind::StageFile if text.is_empty() => Err("name a file".to_owned()),
+        LineKind::StageFile => {
+            Ok(vec![Effect::Stage { targets: Vec::new(), file: Some(text.clone().into()) }])
+        }
         LineKind::Priority(beads) => match text.parse::<u8>() {
             Ok(priority @ 1..=100) => {
                 let line =

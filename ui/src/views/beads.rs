@@ -1,5 +1,7 @@
 //! The yard: the table of beads, with the timeline beside it where there is room and in the row where there is less.
 
+use std::fmt::Write as _;
+
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
@@ -95,13 +97,13 @@ fn table(pen: &mut Pen<'_>, plan: &Plan, list: Rect, console: &Console) {
             right("AGE", widths.age, cut),
         );
         if widths.slack > 0 {
-            head.push_str(&format!(" {}", right("SLK", widths.slack, cut)));
+            let _ = write!(head, " {}", right("SLK", widths.slack, cut));
         }
         if widths.why > 0 {
             head.push_str(" WHY");
         }
         if widths.bar > 0 {
-            head.push_str(&format!(" {}", axis.labels(console.look.zone, pen.look.glyphs.now_head)));
+            let _ = write!(head, " {}", axis.labels(console.look.zone, pen.look.glyphs.now_head));
         }
         let y = list.y.saturating_sub(1);
         pen.put(list.x, y, list.width, &head, pen.style(Role::Dim));

@@ -1,5 +1,7 @@
 //! Convoys: the list with progress, and inside one its waves, what holds them, the critical path and every bead.
 
+use std::fmt::Write as _;
+
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use yard_engine::ConvoyId;
@@ -152,17 +154,14 @@ fn head(pen: &mut Pen<'_>, area: Rect, console: &Console, view: &Convoy) {
         let zone = console.look.zone;
         match forecast.finish {
             Some(band) => {
-                first.push_str(&format!(
+                let _ = write!(
+                    first,
                     "   eta {}..{}",
                     zone.minute_on(band.p50, console.now),
                     zone.minute_on(band.p90, console.now)
-                ));
+                );
                 if let Some(slip) = forecast.slip_ms.filter(|slip| slip.abs() >= 1_000) {
-                    first.push_str(&format!(
-                        "  slip {}{}",
-                        if slip > 0 { "+" } else { "-" },
-                        span(slip.abs())
-                    ));
+                    let _ = write!(first, "  slip {}{}", if slip > 0 { "+" } else { "-" }, span(slip.abs()));
                 }
             }
             None if !forecast.stuck.is_empty() => first.push_str("   cannot finish as things stand"),

@@ -97,7 +97,7 @@ fn run(what: What) -> Fallible<usize> {
     match what {
         What::StageCase { case, file } => return stage::case(case, &file).map(|()| 0),
         What::All | What::Seed2 { .. } | What::Rename { .. } | What::Stage { .. } | What::Console { .. } => {
-            load("at the start")
+            load("at the start");
         }
     }
     let missed = match what {
