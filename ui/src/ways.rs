@@ -104,10 +104,15 @@ pub(crate) fn checks(state: &State, id: &BeadId, now: Timestamp) -> Vec<Check> {
     checks
 }
 
-fn words_of(reason: &Reason, now: Timestamp) -> String {
-    let left = reason.until.map(|until| span_exact(until.as_millis() - now.as_millis()));
-    let left = left.map(|left| format!(" (in {left})")).unwrap_or_default();
-    format!("{}{left}", shown(&reason.message))
+/// A reason in words for a person: a moment is how long it takes, not a date of twenty-four letters.
+pub(crate) fn words_of(reason: &Reason, now: Timestamp) -> String {
+    let message = shown(&reason.message);
+    let Some(until) = reason.until else { return message };
+    let left = span_exact(until.as_millis() - now.as_millis());
+    let said = message
+        .replace(&format!("not before {until}"), &format!("not for another {left}"))
+        .replace(&format!("until {until}"), &format!("for another {left}"));
+    if said == message { format!("{message} (in {left})") } else { said }
 }
 
 /// The chain of what a bead waits for, depth first.

@@ -91,7 +91,7 @@ fn bead<'t>(pen: &Pen<'_>, console: &Console, id: &BeadId) -> Vec<Line<'t>> {
     let sign = pen.look.glyphs.standing(view.state);
     lines.push(fact("state", format!("{sign} {word}"), Look::role_of(view.state)));
     for reason in view.reasons.iter().take(4) {
-        lines.push(fact("", shown(&reason.message), Role::Text));
+        lines.push(fact("", crate::ways::words_of(reason, now), Role::Text));
     }
     let kind = if view.kind.is_empty() { "task" } else { &view.kind };
     lines.push(fact(

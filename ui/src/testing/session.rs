@@ -6,12 +6,13 @@ use std::sync::Arc;
 use ratatui::buffer::Buffer;
 use yard_client::views::{StageDocument, StageView};
 use yard_engine::command::SlingRequest;
-use yard_engine::{Answer, Command, Settings};
+use yard_engine::{Answer, BeadId, Command, Settings};
 
 use super::{Yard, painted, screen};
 use crate::console::Console;
 use crate::forecasts::forecast;
-use crate::msg::{Effect, LogNews, Msg, News, Ran};
+use crate::layers::LogPane;
+use crate::msg::{Effect, LogLine, LogNews, Msg, News, Ran};
 use crate::{prepare, update};
 
 /// A console on a yard.
@@ -47,10 +48,11 @@ impl Session {
             state.apply(event);
         }
         let mut console = yard.console(size, "terminal", false);
-        console.now = state.clock();
-        update(&mut console, Msg::Town(News::State(Box::new(state))));
+        // Nothing of what it would have known at the end.
+        (console.now, console.forecasts, console.log) = (state.clock(), Arc::default(), LogPane::default());
+        let effects = update(&mut console, Msg::Town(News::State(Box::new(state))));
         let mut session = Self { yard, console, heard: events, until: events };
-        session.settle(Vec::new());
+        session.settle(effects);
         session
     }
 
@@ -60,6 +62,10 @@ impl Session {
         self.until = self.heard + 1;
         self.console.now = next;
         self.settle(Vec::new());
+        if let Some(bead) = self.console.log.bead.clone() {
+            let lines = self.written(&bead, &self.console.log.attempts);
+            update(&mut self.console, Msg::Log(LogNews { bead, fresh: true, lines }));
+        }
         Some(next)
     }
 
@@ -144,7 +150,7 @@ impl Session {
             }
             Effect::Stage { targets, .. } => Some(Msg::Staged(self.stage(targets))),
             Effect::FollowLog { bead, attempts } => {
-                let lines = super::scenes::log_of(bead.as_str(), &attempts);
+                let lines = self.written(&bead, &attempts);
                 Some(Msg::Log(LogNews { bead, fresh: true, lines }))
             }
             Effect::Forecast(wanted) => {
@@ -161,6 +167,19 @@ impl Session {
             | Effect::Quit(_)
             | Effect::Enter(_) => None,
         }
+    }
+
+    /// What the workers of a bead have written by now; lines that begin with a time come at that time.
+    fn written(&self, bead: &BeadId, attempts: &[String]) -> Vec<LogLine> {
+        let now = crate::text::Zone::Utc.clock(self.console.now);
+        let is_time =
+            |text: &str| text.as_bytes().get(2) == Some(&b':') && text.as_bytes().get(5) == Some(&b':');
+        let mut lines = super::scenes::log_of(bead.as_str(), attempts);
+        lines.retain(|line| match line {
+            LogLine::Attempt(_) => true,
+            LogLine::Text(text) => !is_time(text) || text.as_str() <= now.as_str() || text.starts_with(&now),
+        });
+        lines
     }
 
     fn stage(&mut self, targets: Vec<String>) -> Result<Box<StageView>, String> {

@@ -197,6 +197,22 @@ fn staging_shows_the_plan_and_launching_asks_once_more() {
 }
 
 #[test]
+fn reasons_are_told_in_spans_and_not_in_dates() {
+    let mut session = Session::on(scenes::apollo(), (120, 40), "terminal", false);
+    for (bead, words) in
+        [("gt-419", "not for another 2m19"), ("gt-424", "account claude rests for another 2m09")]
+    {
+        for keys in ["w", "Enter"] {
+            session.select(bead).press(keys);
+            let screen = session.screen();
+            assert!(screen.contains(words) && !screen.contains("2026-"), "{keys} on {bead}: {screen}");
+            session.press("Esc");
+        }
+        assert!(session.screen().contains(&format!("why {bead}: {words}")), "{}", session.screen());
+    }
+}
+
+#[test]
 fn undo_tells_what_it_would_take_back() {
     let mut session = Session::on(scenes::apollo(), (200, 60), "terminal", false);
     session.select("gt-430").press("x h");

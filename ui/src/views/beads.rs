@@ -238,7 +238,9 @@ pub(crate) fn sentence(console: &Console, id: &BeadId) -> String {
             format!("{id}: nobody asked for it; x, then s slings it{unblocks}")
         }
         _ => match reasons.first() {
-            Some(reason) => format!("why {id}: {}{unblocks}", shown(&reason.message)),
+            Some(reason) => {
+                format!("why {id}: {}{unblocks}", crate::ways::words_of(reason, console.shown_now()))
+            }
             None => format!("{id}: starts in a moment{unblocks}"),
         },
     }
