@@ -86,7 +86,7 @@ impl Agent {
 
     /// Tells the town how it stands, now and then; true if it should give way.
     fn reports(&mut self, second: u32, seconds: u32, scribe: &Scribe) -> bool {
-        if second % 2 == 0 {
+        if second.is_multiple_of(2) {
             self.line.says(WorkerSays::Progress { text: scribe.progress(second, seconds) });
         }
         if second % 3 == 2 || second + 1 == seconds {

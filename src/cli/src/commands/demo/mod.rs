@@ -30,7 +30,7 @@ use crate::render::Table;
 use crate::session::Session;
 
 /// In a town that comes to its end by itself, something happens at least this often.
-const STALLED: Duration = Duration::from_secs(60);
+const STALLED: Duration = Duration::from_mins(1);
 
 /// What the console says first.
 const GREETING: &str = "a town of simulated agents: one bead will break, and wants you to find it and retry it (r); ? shows the keys";
