@@ -1,5 +1,5 @@
 //! What needs a person, most urgent first, each with its cause and its remedy. Each detector is one function; a new one
-//! is one more line in [`DETECTORS`].
+//! is one more line in `DETECTORS`.
 
 use yard_client::views::{AlertView, alerts};
 use yard_engine::bead::Verdict;
@@ -227,6 +227,11 @@ fn of_alert(alert: AlertView) -> Problem {
 /// Convoys that cannot go on.
 fn stranded(state: &State, _: &[AlertView], _: Timestamp, found: &mut Vec<Problem>) {
     for convoy in yard_client::views::stranded(state, true).convoys {
+        let told = |id: &BeadId| found.iter().any(|known| known.subject == Some(Subject::Bead(id.clone())));
+        if convoy.stuck.iter().any(|stuck| told(&stuck.id)) {
+            // What holds it is in the list already, with a remedy.
+            continue;
+        }
         let stuck = convoy.stuck.len();
         found.push(Problem {
             rank: 8,

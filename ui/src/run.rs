@@ -1,5 +1,6 @@
 //! The loop: messages in, effects out, a frame when something changed. Everything slow happens on other threads.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -297,6 +298,12 @@ impl Running {
             Some(Outside::Redraw) => {}
             Some(Outside::Shell) => {
                 terminal::give_back();
+                if self.console.embedded {
+                    let _ = writeln!(
+                        std::io::stderr(),
+                        "ym: the town stands still until you return (fg); D in the console hands it to a daemon"
+                    );
+                }
                 // Stops this process; whoever brings it to the front again lets it go on from here.
                 raise(Signal::SIGTSTP)?;
                 terminal::enter(self.console.mouse)?;

@@ -148,9 +148,14 @@ fn edges(pen: &Pen<'_>, console: &Console, id: &BeadId, view: &views::BeadView, 
             pen.span(if kind == "blocks" { String::new() } else { format!("  {kind}") }, Role::Dim),
         ])
     };
-    if !view.dependencies.is_empty() {
-        lines.push(Line::from(pen.span("needs", Role::Dim)));
-        lines.extend(view.dependencies.iter().map(|edge| one(&edge.id, &edge.kind)));
+    let is_parent = |edge: &&views::DependencyView| edge.kind == "parent-child";
+    let (parents, needs): (Vec<_>, Vec<_>) = view.dependencies.iter().partition(is_parent);
+    for (heading, edges, plain) in [("part of", parents, "parent-child"), ("needs", needs, "blocks")] {
+        if !edges.is_empty() {
+            lines.push(Line::from(pen.span(heading, Role::Dim)));
+            let kind = |kind: &str| if kind == plain { "blocks".to_owned() } else { kind.to_owned() };
+            lines.extend(edges.into_iter().map(|edge| one(&edge.id, &kind(&edge.kind))));
+        }
     }
     let dependents: Vec<&BeadId> = state.dependents_of(id).take(12).collect();
     if !dependents.is_empty() {

@@ -53,6 +53,14 @@ fn left<'t>(pen: &Pen<'_>, console: &'t Console) -> Line<'t> {
     Line::from(spans)
 }
 
+/// Where in the log one is; what a simulation adds to its copy is not in it.
+fn position(console: &Console) -> u64 {
+    match &console.mode {
+        Mode::Live | Mode::WhatIf(_) => console.town.state.seq().0,
+        Mode::Replay(replay) => replay.state().seq().0,
+    }
+}
+
 /// Workers and the end, for screens without room for more.
 fn summary(console: &Console) -> String {
     let room = console.state().room(&yard_engine::capacity::Limit::Town);
@@ -69,7 +77,7 @@ fn right<'t>(pen: &Pen<'_>, console: &Console, long: bool, pause: usize) -> Line
     if long {
         let time = console.look.zone.clock(console.shown_now());
         spans.push(pen.span(time, Role::Text));
-        spans.push(pen.span(format!("   seq {}", grouped(console.state().seq().0)), Role::Dim));
+        spans.push(pen.span(format!("   seq {}", grouped(position(console))), Role::Dim));
         let server = match &console.town.link {
             Link::Live { .. } if console.embedded => "   serving the town".to_owned(),
             Link::Live { role, .. } => format!("   {} ok", format!("{role:?}").to_lowercase()),
@@ -87,6 +95,9 @@ fn right<'t>(pen: &Pen<'_>, console: &Console, long: bool, pause: usize) -> Line
 
 fn mode<'t>(pen: &Pen<'_>, console: &Console, room: usize) -> Span<'t> {
     let special = |text: String| pen.span(format!(" {text} "), Role::Mode);
+    if console.homeless {
+        return special("NO TOWN".to_owned());
+    }
     match &console.mode {
         Mode::Replay(replay) => {
             let all = replay.events().len();

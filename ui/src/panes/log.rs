@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 use yard_engine::DispatchId;
 
-use crate::console::{Console, Pane};
+use crate::console::{Console, Mode, Pane};
 use crate::layers::LogPane;
 use crate::msg::LogLine;
 use crate::paint::Pen;
@@ -28,7 +28,8 @@ pub(crate) fn draw(pen: &mut Pen<'_>, area: Rect, console: &Console) {
                 0 | 1 => String::new(),
                 many => format!("  {many} attempts"),
             };
-            format!("log  {id}  {title}{attempt}")
+            let when = if matches!(console.mode, Mode::Replay(_)) { "  (as it is now)" } else { "" };
+            format!("log{when}  {id}  {title}{attempt}")
         }
         None => "log".to_owned(),
     };

@@ -197,11 +197,7 @@ fn staged(console: &mut Console, plan: Box<yard_client::views::StageView>) -> Ve
 
 /// Follows the log of the bead under the cursor, as long as one looks at the town as it is.
 fn follow_log(console: &mut Console) -> Vec<Effect> {
-    let wanted = console.bead().filter(|id| console.town.state.dispatches_of(id).next().is_some());
-    let Some(bead) = wanted else {
-        // What was shown last stays: one may have moved to a bead that never ran.
-        return Vec::new();
-    };
+    let Some(bead) = console.bead() else { return Vec::new() };
     let attempts: Vec<String> =
         console.town.state.dispatches_of(&bead).map(|dispatch| dispatch.id.to_string()).collect();
     if console.log.bead.as_ref() == Some(&bead) && console.log.attempts == attempts {
@@ -214,7 +210,7 @@ fn follow_log(console: &mut Console) -> Vec<Effect> {
     }
     console.log.bead = Some(bead.clone());
     console.log.attempts.clone_from(&attempts);
-    vec![Effect::FollowLog { bead, attempts }]
+    if attempts.is_empty() { Vec::new() } else { vec![Effect::FollowLog { bead, attempts }] }
 }
 
 /// Asks for a forecast when the last one is outdated and none is on its way.

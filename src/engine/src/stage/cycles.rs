@@ -199,6 +199,11 @@ impl<'a> Untangler<'a> {
         if path.len() > 1 && path.first() == path.last() {
             path.pop();
         }
+        if let [alone] = path.as_slice() {
+            // It waits for itself through a parent that contains it and is contained in it: both are named.
+            let parents = self.reach.waits(*alone).iter().filter(|wait| wait.is_inherited());
+            path.extend(parents.map(|wait| wait.slot()).find(|parent| parent != alone));
+        }
         let smallest = (0..path.len()).min_by_key(|at| self.reach.id(path[*at])).unwrap_or(0);
         path.rotate_left(smallest);
         path

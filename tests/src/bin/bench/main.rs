@@ -9,6 +9,7 @@ mod export;
 mod layered;
 mod ours;
 mod rename;
+mod screen;
 mod seed2;
 mod stage;
 mod starts;
@@ -106,11 +107,12 @@ fn run(what: What) -> Fallible<usize> {
                 + rename::run(&rename::SIZES)?
                 + stage::run(&stage::SIZES)?
                 + console::run(console::BEADS)?
+                + screen::run(console::BEADS)?
         }
         What::Seed2 { rounds } => seed2::run(rounds)?,
         What::Rename { beads } => rename::run(&beads)?,
         What::Stage { beads } => stage::run(&beads)?,
-        What::Console { beads } => console::run(beads)?,
+        What::Console { beads } => console::run(beads)? + screen::run(beads)?,
         What::StageCase { .. } => 0,
     };
     load("at the end");
