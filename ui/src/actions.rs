@@ -16,6 +16,7 @@ pub enum Act {
     Why,
     Detail,
     RawJson,
+    WaysOut,
     Logs,
     Stage,
     Launch,
@@ -77,6 +78,7 @@ pub enum Act {
     ResetKnobs,
     Apply,
     // In a log.
+    Search,
     Follow,
     Wrap,
     SearchNext,
@@ -98,6 +100,8 @@ pub enum Place {
     Log,
     /// In the details of something.
     Detail,
+    /// In the reasons why a bead does not run.
+    Why,
 }
 
 /// What an action belongs to, for help and the README.
@@ -291,6 +295,15 @@ pub const ACTIONS: &[Action] = &[
         "In the details: the raw JSON, or the facts again.",
         (Place::Detail, Group::Views),
         Some("ym show ID --json"),
+    ),
+    action(
+        Act::WaysOut,
+        "bead.ways-out",
+        &["Enter"],
+        "ways out",
+        "In the reasons: take one of the ways out.",
+        (Place::Why, Group::Views),
+        Some("ym why BEAD"),
     ),
     action(
         Act::Logs,
@@ -668,6 +681,15 @@ pub const ACTIONS: &[Action] = &[
         "Apply the changes as ordinary commands; z takes them back.",
         WHAT_IF,
         Some("ym config set KEY VALUE"),
+    ),
+    action(
+        Act::Search,
+        "log.search",
+        &["/"],
+        "search",
+        "Look for a text in the log.",
+        LOGS,
+        Some("ym logs BEAD"),
     ),
     action(
         Act::Follow,

@@ -14,7 +14,7 @@ use crate::look::Look;
 use crate::problems::Problem;
 use crate::replay::Replay;
 use crate::table::{Facts, Slack, Table, scrolled};
-use crate::town::Town;
+use crate::town::{Town, Waves};
 use crate::whatif::WhatIf;
 
 /// How long something said stays on the message line, in milliseconds.
@@ -307,7 +307,11 @@ impl Console {
             Mode::Replay(replay) => replay.forecasts(),
             Mode::WhatIf(what_if) => what_if.scenario(),
         };
-        let facts = Facts { state, waves: &self.town.waves, slack };
+        let waves = match &self.mode {
+            Mode::Live | Mode::WhatIf(_) => &self.town.waves,
+            Mode::Replay(replay) => replay.waves(),
+        };
+        let facts = Facts { state, waves, slack };
         let anew = how == How::Anew;
         if anew {
             self.event_list.forget();
@@ -481,7 +485,31 @@ impl Console {
         {
             return Some(id.clone());
         }
-        self.town.waves.convoy_of(&self.bead()?).cloned()
+        let bead = self.bead()?;
+        let of_epic = || {
+            let below: Vec<&BeadId> = self.state().children_of(&bead).collect();
+            below.into_iter().find_map(|child| self.waves().convoy_of(child))
+        };
+        self.waves().convoy_of(&bead).or_else(of_epic).cloned()
+    }
+
+    /// The waves of the state that the views show.
+    pub fn waves(&self) -> &Waves {
+        match &self.mode {
+            Mode::Live | Mode::WhatIf(_) => &self.town.waves,
+            Mode::Replay(replay) => replay.waves(),
+        }
+    }
+
+    /// The staged convoys that a launch could mean: the one at hand, or else all there are.
+    pub fn launchable(&self) -> Vec<ConvoyId> {
+        let staged = |id: &ConvoyId| self.state().convoy(id).is_some_and(|convoy| convoy.staged.is_some());
+        match self.convoy_at_hand() {
+            Some(id) if staged(&id) => vec![id],
+            // Who looks at a convoy means that one.
+            Some(_) if self.view == View::Convoys => Vec::new(),
+            _ => self.state().convoys().map(|convoy| convoy.id.clone()).filter(staged).collect(),
+        }
     }
 
     /// What a verb is done to: the marked beads, or the one under the cursor.

@@ -39,6 +39,8 @@ pub struct Forecasts {
     pub convoy: Option<(ConvoyId, Forecast)>,
     /// What was tried out, if anything.
     pub changes: Vec<Change>,
+    /// For the whole town as it is, at the same moment, if something was tried out.
+    pub untouched: Option<Forecast>,
     /// A walk over the town, if it is too large to be walked elsewhere.
     pub digest: Option<Digest>,
 }
@@ -47,6 +49,7 @@ pub struct Forecasts {
 pub fn forecast(state: &State, wanted: &Wanted) -> Forecasts {
     let options = Options { samples: SAMPLES, seed: SEED, ..Options::default() };
     let fork = (!wanted.changes.is_empty()).then(|| state.what_if(&wanted.changes));
+    let untouched = fork.as_ref().map(|_| state.forecast(&Scope::Town, wanted.now, &options));
     let state = fork.as_ref().unwrap_or(state);
     let of = |scope: Scope| state.forecast(&scope, wanted.now, &options);
     let convoy = wanted.convoy.clone().filter(|id| state.convoy(id).is_some());
@@ -55,6 +58,7 @@ pub fn forecast(state: &State, wanted: &Wanted) -> Forecasts {
         town: Some(of(Scope::Town)),
         convoy: convoy.map(|id| (id.clone(), of(Scope::Convoy(id)))),
         changes: wanted.changes.clone(),
+        untouched,
         digest: (state.bead_count() > LARGE_TOWN).then(|| Digest::of(state, &wanted.transient, wanted.now)),
     }
 }

@@ -8,6 +8,7 @@ use yard_engine::dispatch::{DispatchEvent, Outcome};
 use yard_engine::{BeadId, ConvoyId, Event, Recorded, Seq, State, Timestamp};
 
 use crate::forecasts::{Forecasts, Wanted, forecast};
+use crate::town::Waves;
 
 /// States kept on the way, so that going back need not begin at the beginning.
 const KEYFRAMES: usize = 24;
@@ -29,6 +30,8 @@ pub struct Replay {
     waves: Vec<usize>,
     /// Events that a person would call a fault.
     faults: Vec<usize>,
+    /// The waves at that moment.
+    wave_numbers: Waves,
     /// What was forecast then, as it would have been made from the same past.
     forecasts: Forecasts,
     /// It runs by itself.
@@ -69,8 +72,18 @@ impl Replay {
         }
         let at = events.len();
         let forecasts = Forecasts::default();
-        let mut replay =
-            Self { events, keyframes, state, at, waves, faults, forecasts, playing: false, diff: true };
+        let mut replay = Self {
+            events,
+            keyframes,
+            state,
+            at,
+            waves,
+            faults,
+            wave_numbers: Waves::default(),
+            forecasts,
+            playing: false,
+            diff: true,
+        };
         replay.look_ahead();
         replay
     }
@@ -112,13 +125,19 @@ impl Replay {
         self.look_ahead();
     }
 
-    /// Forecasts from that moment, unless it would make stepping slow.
+    /// Numbers waves as they were, and forecasts from that moment, unless it would make stepping slow.
     fn look_ahead(&mut self) {
+        self.wave_numbers = Waves::of_town(&self.state);
         self.forecasts = if self.state.bead_count() > MOST_FORECAST || self.playing {
             Forecasts::default()
         } else {
             forecast(&self.state, &Wanted { now: self.state.clock(), ..Wanted::default() })
         };
+    }
+
+    /// The waves at that moment.
+    pub fn waves(&self) -> &Waves {
+        &self.wave_numbers
     }
 
     /// What was forecast then.

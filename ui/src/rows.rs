@@ -46,7 +46,7 @@ pub(crate) fn row(console: &Console, id: &BeadId) -> Row {
         role,
         id: shown(id.as_str()),
         title: entry.map(|entry| shown(&entry.bead.title)).unwrap_or_default(),
-        wave: console.town.waves.of(id).map(|wave| wave.to_string()).unwrap_or_default(),
+        wave: console.waves().of(id).map(|wave| wave.to_string()).unwrap_or_default(),
         state: word,
         age: age(state, id, standing, context, now),
         slack: planned.map(|planned| span(planned.slack.0 as i64)).unwrap_or_default(),

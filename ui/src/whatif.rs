@@ -44,6 +44,8 @@ pub struct WhatIf {
     scenario: Arc<Forecasts>,
     /// A forecast of what is tried is on its way.
     pub pending: bool,
+    /// Where a cap begins that was not set.
+    usual: i64,
 }
 
 impl WhatIf {
@@ -81,7 +83,17 @@ impl WhatIf {
             }
         }
         let scenario = Arc::clone(&baseline);
-        Self { base: state.clone(), fork: state.clone(), knobs, at: 0, baseline, scenario, pending: false }
+        let usual = knobs.iter().find_map(|knob| knob.now).unwrap_or(8);
+        Self {
+            base: state.clone(),
+            fork: state.clone(),
+            knobs,
+            at: 0,
+            baseline,
+            scenario,
+            pending: false,
+            usual,
+        }
     }
 
     /// The town as it would be.
@@ -92,6 +104,11 @@ impl WhatIf {
     /// The forecast of what is tried.
     pub fn scenario(&self) -> &Forecasts {
         &self.scenario
+    }
+
+    /// The forecast of the town as it is, made at the same moment as that of what is tried.
+    pub fn untouched(&self) -> Option<&yard_engine::forecast::Forecast> {
+        self.scenario.untouched.as_ref().or(self.baseline.town.as_ref())
     }
 
     /// Takes a forecast of what is tried.
@@ -107,9 +124,10 @@ impl WhatIf {
 
     /// Turns the knob under the cursor.
     pub fn turn(&mut self, by: i64) {
+        let usual = self.usual;
         let Some(knob) = self.knobs.get_mut(self.at) else { return };
         knob.tried = match (&knob.kind, knob.tried) {
-            (Kind::Cap(_), None) => (by < 0).then_some(8),
+            (Kind::Cap(_), None) => (by < 0).then_some(usual),
             (Kind::Cap(_), Some(tried)) if tried + by < 1 => Some(1),
             (Kind::Cap(_), Some(tried)) => Some(tried + by),
             (Kind::Priority(_), tried) => Some((tried.unwrap_or(50) + by * 10).clamp(1, 100)),

@@ -137,7 +137,7 @@ fn result(pen: &mut Pen<'_>, area: Rect, console: &Console, what_if: &WhatIf) {
     let state = if what_if.pending { "computing" } else { "A applies it" };
     let inner = pen.frame(area, pen.title("what comes of it"), state, false);
     let zone = console.look.zone;
-    let (Some(now), Some(tried)) = (&what_if.baseline.town, &what_if.scenario().town) else {
+    let (Some(now), Some(tried)) = (what_if.untouched(), &what_if.scenario().town) else {
         pen.line(inner, 0, &Line::from(pen.span(" no forecast yet", Role::Dim)));
         return;
     };
@@ -148,12 +148,12 @@ fn result(pen: &mut Pen<'_>, area: Rect, console: &Console, what_if: &WhatIf) {
             pen.span(column(&format!(" {name}"), 20, cut), Role::Dim),
             Span::raw(right(&a, 10, cut)),
             Span::raw(right(&b, 10, cut)),
-            pen.span(right(&gain, 10, cut), role),
+            pen.span(right(&gain, 14, cut), role),
         ]);
         pen.line(inner, row, &line);
         row += 1;
     };
-    put(pen, "", "now".to_owned(), "try".to_owned(), "gain".to_owned(), Role::Dim);
+    put(pen, "", "now".to_owned(), "try".to_owned(), "".to_owned(), Role::Dim);
     let time =
         |forecast: &Forecast, p90: bool| forecast.finish.map(|band| if p90 { band.p90 } else { band.p50 });
     for (name, p90) in [("finish p50", false), ("finish p90", true)] {
@@ -196,7 +196,7 @@ fn result(pen: &mut Pen<'_>, area: Rect, console: &Console, what_if: &WhatIf) {
 fn gained(millis: Option<i64>) -> (String, Role) {
     match millis {
         None | Some(-999..=999) => (String::new(), Role::Text),
-        Some(gain @ 1_000..) => (format!("-{}", span(gain)), Role::Good),
-        Some(loss) => (format!("+{}", span(-loss)), Role::Warning),
+        Some(gain @ 1_000..) => (format!("{} sooner", span(gain)), Role::Good),
+        Some(loss) => (format!("{} later", span(-loss)), Role::Warning),
     }
 }

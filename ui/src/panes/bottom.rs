@@ -54,7 +54,7 @@ fn standing_by<'t>(pen: &Pen<'_>, console: &Console) -> Line<'t> {
         spans.push(pen.span(fit(&text, 90, glyphs.ellipsis), problem.role));
         spans.push(pen.span(format!("  {} 5 shows all  ", glyphs.dot), Role::Dim));
     }
-    if let Some(undoable) = console.state().undoable() {
+    if let Some(undoable) = console.state().undoable().filter(|last| last.cannot.is_none()) {
         spans.push(pen.span(format!(" z takes back: {}", shown(&undoable.did)), Role::Dim));
     }
     Line::from(spans)
@@ -74,7 +74,7 @@ fn typed(pen: &mut Pen<'_>, area: Rect, console: &Console, line: &Typed) {
                 found.iter().take(6).map(|whole| whole.get(text.len()..).unwrap_or_default()).collect();
             match (words.as_slice(), &line.kind) {
                 ([], LineKind::Filter) => {
-                    pen.span(format!("   {}", count(console.table.len(), "bead")), Role::Dim)
+                    pen.span(format!("   {}", count(crate::update::rows(console), "row")), Role::Dim)
                 }
                 ([], _) => Span::raw(""),
                 (words, _) => pen.span(format!("   Tab: {}", words.join("  ")), Role::Dim),

@@ -102,8 +102,8 @@ fn bead<'t>(pen: &Pen<'_>, console: &Console, id: &BeadId) -> Vec<Line<'t>> {
     if let Some(rig) = &view.rig {
         lines.push(fact("rig", rig.to_string(), Role::Text));
     }
-    if let Some(convoy) = console.town.waves.convoy_of(id) {
-        let wave = console.town.waves.of(id).map(|wave| format!(", wave {wave}")).unwrap_or_default();
+    if let Some(convoy) = console.waves().convoy_of(id) {
+        let wave = console.waves().of(id).map(|wave| format!(", wave {wave}")).unwrap_or_default();
         lines.push(fact("convoy", format!("{convoy}{wave}"), Role::Text));
     }
     if !view.labels.is_empty() {
@@ -156,6 +156,11 @@ fn edges(pen: &Pen<'_>, console: &Console, id: &BeadId, view: &views::BeadView, 
             let kind = |kind: &str| if kind == plain { "blocks".to_owned() } else { kind.to_owned() };
             lines.extend(edges.into_iter().map(|edge| one(&edge.id, &kind(&edge.kind))));
         }
+    }
+    let below: Vec<&BeadId> = state.children_of(id).take(40).collect();
+    if !below.is_empty() {
+        lines.push(Line::from(pen.span("contains", Role::Dim)));
+        lines.extend(below.into_iter().map(|on| one(on, "blocks")));
     }
     let dependents: Vec<&BeadId> = state.dependents_of(id).take(12).collect();
     if !dependents.is_empty() {

@@ -36,7 +36,7 @@ pub(crate) fn draw(pen: &mut Pen<'_>, screen: Rect, finder: &Finder) {
             rows.x + 3,
             rows.y,
             rows.width.saturating_sub(3),
-            "nothing is called like that",
+            "nothing is called like that; Ctrl-p searches the commands too, and : runs any of them",
             pen.style(Role::Dim),
         );
         return;

@@ -39,7 +39,8 @@ pub(crate) fn draw(pen: &mut Pen<'_>, area: Rect, console: &Console) {
         right.push(format!("/{}: {}", shown(&log.search), log.matches().len()));
     }
     right.push(if log.follow { "follow" } else { "F follows" }.to_owned());
-    right.push(format!("{} lines", grouped((log.lines.len() + log.dropped) as u64)));
+    let lines = log.lines.len() + log.dropped;
+    right.push(format!("{} line{}", grouped(lines as u64), if lines == 1 { "" } else { "s" }));
     let inner = pen.frame(area, pen.title(&name), &right.join("  "), focused);
     if log.lines.is_empty() {
         let words = match &log.bead {

@@ -24,7 +24,7 @@ pub(crate) fn draw(pen: &mut Pen<'_>, screen: Rect, console: &Console, text: Tex
         _ => format!("why {id} {title} is not running"),
     };
     let lines = lines(pen, console, id);
-    super::text::draw(pen, screen, &heading, &lines, text, "Esc back  x act  Enter details");
+    super::text::draw(pen, screen, &heading, &lines, text, "Enter takes a way out  Esc back");
 }
 
 /// The same as lines, for the pane and for copies.
@@ -33,7 +33,10 @@ fn lines<'t>(pen: &Pen<'_>, console: &Console, id: &BeadId) -> Vec<Line<'t>> {
     let (now, forecasts) = (console.shown_now(), console.shown_forecasts());
     let mut lines = Vec::new();
     let standing = state.standing(id);
-    if standing == Some(Standing::Open) {
+    let is_epic = state.bead(id).is_some_and(|entry| entry.bead.is_epic());
+    if is_epic {
+        lines.push(Line::from(crate::views::beads::sentence(console, id)));
+    } else if standing == Some(Standing::Open) {
         lines.push(Line::from(vec![
             Span::raw("Nothing was asked of it. "),
             pen.span(format!("$ ym sling {id}"), Role::Accent),

@@ -63,8 +63,10 @@ fn special_places_hide_only_what_is_of_no_use_there() {
         (Place::WhatIf, "A", "alert.ack"),
         (Place::WhatIf, "_", "screen.shrink"),
         (Place::WhatIf, "r", "bead.retry"),
+        (Place::Log, "/", "find.filter"),
         (Place::Log, "F", "screen.freeze"),
         (Place::Log, "w", "bead.why"),
+        (Place::Why, "Enter", "bead.detail"),
     ];
     assert_eq!(hidden, BTreeSet::from(expected));
 }
@@ -109,6 +111,7 @@ fn every_action_does_or_says_something_wherever_it_is_offered() {
             Place::WhatIf => drop(session.press("W +")),
             Place::Log => drop(session.select("gt-419").press("l")),
             Place::Detail => drop(session.press("Enter")),
+            Place::Why => drop(session.press("w")),
         }
         let before = visible(&session);
         session.console.said = None;

@@ -1,7 +1,7 @@
 //! Keys in, command lines out: the operator's verbs, their questions, and what they say when they do not apply.
 
 use crate::console::Console;
-use crate::layers::{Layer, Menu};
+use crate::layers::{Layer, Menu, Pick};
 use crate::msg::{Effect, Leaving, Msg};
 use crate::testing::session::Session;
 use crate::testing::{Yard, commands, press, scenes, typing};
@@ -121,7 +121,6 @@ fn what_does_not_apply_says_why_and_does_nothing() {
         ("gt-420", "c", "running"),
         ("gt-401", "r", "closed"),
         ("gt-401", "P", "closed"),
-        ("gt-420", "L", "under way already"),
         ("gt-420", "A", "no alert is selected"),
         ("gt-420", "D", "a daemon serves the town already"),
         ("gt-430", "a", "not running"),
@@ -141,6 +140,38 @@ fn what_does_not_apply_says_why_and_does_nothing() {
         assert!(commands(&press(&mut console, keys)).is_empty());
         assert!(said(&console).contains(words), "{keys} said {:?}", said(&console));
     }
+}
+
+#[test]
+fn launching_means_the_convoy_that_is_looked_at_or_the_only_one_that_is_staged() {
+    let mut session = Session::on(scenes::apollo(), (120, 40), "terminal", false);
+    session.select("gt-420").press("L");
+    let title = menu(&session.console).title.clone();
+    assert!(title.starts_with("launch hq-cv-"), "in the yard the staged one is asked about: {title}");
+    session.press("Esc 2 Enter L");
+    assert!(session.console.layers.is_empty());
+    assert!(said(&session.console).contains("under way already"), "{:?}", said(&session.console));
+}
+
+#[test]
+fn a_way_out_is_taken_from_where_the_reasons_are_told() {
+    let mut session = Session::on(scenes::apollo(), (120, 40), "terminal", false);
+    session.select("gt-425").press("w Enter");
+    assert_eq!(menu(&session.console).items[0].pick, Pick::Run(vec![vec!["unhold".into(), "gt-425".into()]]));
+    session.press("Enter");
+    assert!(session.console.layers.len() == 1, "leaving is what a hasty Enter does");
+    session.press("Enter 1");
+    assert!(session.console.layers.is_empty());
+    assert!(said(&session.console).contains("gt-425"), "{:?}", said(&session.console));
+}
+
+#[test]
+fn a_hasty_enter_in_the_menu_of_acts_does_nothing() {
+    let mut console = on(&scenes::apollo(), "gt-430");
+    let effects = press(&mut console, "x Enter");
+    assert!(commands(&effects).is_empty());
+    let effects = press(&mut console, "Down Enter");
+    assert_eq!(commands(&effects), ["hold gt-430"]);
 }
 
 #[test]
@@ -185,7 +216,7 @@ fn a_range_marks_everything_between_two_rows_and_all_marks_all() {
 #[test]
 fn staging_shows_the_plan_and_launching_asks_once_more() {
     let mut session = Session::on(scenes::staged(), (120, 40), "terminal", false);
-    session.press("s 1");
+    session.press("s e");
     assert!(matches!(session.console.layers.last(), Some(Layer::Plan(..))));
     session.press("L");
     let title = menu(&session.console).title.clone();

@@ -42,6 +42,9 @@ pub(crate) fn places(console: &Console) -> Vec<Place> {
     if matches!(console.layers.last(), Some(Layer::Detail(..))) {
         places.push(Place::Detail);
     }
+    if matches!(console.layers.last(), Some(Layer::Why(..))) {
+        places.push(Place::Why);
+    }
     if console.pane == Pane::Log {
         places.push(Place::Log);
     }
@@ -69,7 +72,8 @@ fn menu_key(console: &mut Console, name: &str) -> Vec<Effect> {
             return Vec::new();
         }
         "Down" | "Tab" => {
-            menu.at = (menu.at + 1).min(rows.saturating_sub(1));
+            // Of some menus nothing is chosen at first.
+            menu.at = if menu.at >= rows { 0 } else { (menu.at + 1).min(rows.saturating_sub(1)) };
             return Vec::new();
         }
         "Up" | "BackTab" => {

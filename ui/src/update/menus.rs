@@ -2,7 +2,7 @@
 //! says so and asks; the confirming key is never the one that opened the question.
 
 use yard_engine::forecast::Change;
-use yard_engine::{BeadId, Standing};
+use yard_engine::{BeadId, ConvoyId, Standing};
 
 use super::perform::words;
 use crate::console::{Console, Subject};
@@ -64,8 +64,9 @@ pub(super) fn stage(console: &Console) -> Menu {
             items.push(Item::new('t', format!("only {id}"), "", Pick::Stage(vec![id])));
         }
     }
-    let epics: Vec<_> = state.beads().filter(|e| e.bead.is_epic() && !e.bead.is_closed()).take(5).collect();
-    for (key, entry) in ('1'..='5').zip(epics) {
+    let listed = |id: &BeadId| items.iter().any(|item| item.pick == Pick::Stage(vec![id.to_string()]));
+    let epics = state.beads().filter(|e| e.bead.is_epic() && !e.bead.is_closed() && !listed(&e.bead.id));
+    for (key, entry) in ('1'..='5').zip(epics.take(5).collect::<Vec<_>>()) {
         let (id, title) = (&entry.bead.id, shown(&entry.bead.title));
         items.push(Item::new(key, format!("epic {id} {title}"), "", Pick::Stage(vec![id.to_string()])));
     }
@@ -80,11 +81,25 @@ pub(super) fn stage(console: &Console) -> Menu {
     Menu { title: "stage".to_owned(), notes, items, at: 0 }
 }
 
-/// Whether to launch.
+/// Whether to launch, and which if there are several.
 pub(super) fn launch(console: &Console) -> Menu {
-    let Some(convoy) = console.convoy_at_hand().and_then(|id| console.state().convoy(&id)) else {
-        return Menu::default();
-    };
+    match console.launchable().as_slice() {
+        [] => Menu::default(),
+        [one] => launch_of(console, one),
+        many => {
+            let title =
+                |id: &ConvoyId| console.state().convoy(id).map(|c| shown(&c.title)).unwrap_or_default();
+            let items = ('1'..='9').zip(many).map(|(key, id)| {
+                let asks = Pick::Ask(Box::new(launch_of(console, id)));
+                Item::new(key, format!("{id} {}", title(id)), "asks first", asks)
+            });
+            Menu { title: "launch which?".to_owned(), notes: Vec::new(), items: items.collect(), at: 0 }
+        }
+    }
+}
+
+fn launch_of(console: &Console, id: &ConvoyId) -> Menu {
+    let Some(convoy) = console.state().convoy(id) else { return Menu::default() };
     let mut line = words(&["convoy", "launch", convoy.id.as_str()]);
     let first = convoy.waves.first().copied().unwrap_or(0);
     let mut notes = vec![format!(
@@ -165,7 +180,9 @@ pub(super) fn act(console: &Console) -> Menu {
     let held = of(&|id| context(id).is_some_and(|context| context.held));
     let scheduled: Vec<BeadId> = targets.iter().filter(|id| context(id).is_some()).cloned().collect();
     let running = of(&|id| standing(id) == Some(Standing::Running));
-    let fresh = of(&|id| standing(id) == Some(Standing::Open));
+    let is_epic = |id: &BeadId| state.bead(id).is_some_and(|entry| entry.bead.is_epic());
+    let fresh = of(&|id| standing(id) == Some(Standing::Open) && !is_epic(id));
+    let epics = of(&|id| standing(id) == Some(Standing::Open) && is_epic(id));
     let given_up = of(&|id| {
         matches!(standing(id), Some(Standing::Failed | Standing::CircuitBroken | Standing::Cancelled))
     });
@@ -174,6 +191,15 @@ pub(super) fn act(console: &Console) -> Menu {
             .bead(id)
             .is_some_and(|e| !e.bead.is_closed() && e.bead.source.is_none() && e.work.live.is_none())
     });
+    let at_hand = console.convoy_at_hand().and_then(|id| state.convoy(&id)).filter(|c| c.staged.is_some());
+    if let Some(convoy) = at_hand {
+        let title = format!("launch {} {}", convoy.id, shown(&convoy.title));
+        items.push(Item::new('L', title, "asks first", Pick::Ask(Box::new(launch_of(console, &convoy.id)))));
+    }
+    if let [epic] = epics.as_slice() {
+        let title = format!("stage {epic}");
+        items.push(Item::new('e', title, "plans, and starts nothing", Pick::Stage(vec![epic.clone()])));
+    }
     let mut offer = |key: char, title: &str, ids: &[String], note: &str, pick: Pick| {
         if !ids.is_empty() {
             let which = if ids.len() == 1 { ids[0].clone() } else { count(ids.len(), "bead") };
@@ -240,7 +266,28 @@ pub(super) fn act(console: &Console) -> Menu {
             Pick::Nothing("nothing applies here".to_owned()),
         ));
     }
-    Menu { title, notes: Vec::new(), items, at: 0 }
+    // Nothing is chosen at first: a hasty Enter must not hold or cancel anything.
+    let at = items.len();
+    Menu { title, notes: Vec::new(), items, at }
+}
+
+/// The ways out that the reasons end with, each as a command.
+pub(super) fn ways_out(console: &Console, id: &BeadId) -> Menu {
+    let ways = crate::ways::ways_out(console.state(), console.shown_forecasts(), id, console.shown_now());
+    let mut items: Vec<Item> = ('1'..='9')
+        .zip(ways)
+        .map(|(key, way)| {
+            let line = format!("$ ym {}", way.line.join(" "));
+            Item::new(key, way.words, line, Pick::Run(vec![way.line]))
+        })
+        .collect();
+    if items.is_empty() {
+        let words = "nothing you could do: it waits for others, for time or for room";
+        items.push(Item::new('1', words, "", Pick::Nothing(words.to_owned())));
+    }
+    items.push(leave());
+    let at = items.len() - 1;
+    Menu { title: format!("ways out for {id}"), notes: Vec::new(), items, at }
 }
 
 /// How to order rows.

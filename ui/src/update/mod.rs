@@ -18,6 +18,7 @@ use crate::text::count;
 use crate::town::Link;
 
 pub(crate) use menus::welcome;
+pub(crate) use moves::rows;
 pub use perform::{applies, perform};
 pub(crate) use typing::completions;
 

@@ -6,7 +6,7 @@ use yard_engine::{BeadId, Standing, State};
 
 use super::menus;
 use super::moves::{Move, go, search};
-use crate::actions::{ACTIONS, Act};
+use crate::actions::{ACTIONS, Act, Place};
 use crate::console::{Console, Mode, Pane, Subject, View};
 use crate::layers::{Entry, Layer, Line, LineKind, Pick, Text, finder};
 use crate::msg::{Effect, Entering, Leaving};
@@ -112,12 +112,14 @@ fn beads_that(console: &Console, what: &str, test: fn(&State, &BeadId) -> bool) 
 }
 
 fn launchable(console: &Console) -> Result<(), String> {
-    let id = console.convoy_at_hand().ok_or("no convoy is selected: s stages one, 2 lists them")?;
-    let convoy = console.state().convoy(&id).ok_or("the convoy is gone")?;
-    match convoy.status() {
-        "closed" => Err(format!("{id} is closed")),
-        "open" => Err(format!("{id} is under way already")),
-        _ => Ok(()),
+    if !console.launchable().is_empty() {
+        return Ok(());
+    }
+    match console.convoy_at_hand() {
+        Some(id) if console.state().convoy(&id).is_some_and(yard_engine::convoy::Convoy::is_open) => {
+            Err(format!("{id} is under way already"))
+        }
+        _ => Err("no convoy is staged: s stages one".to_owned()),
     }
 }
 
@@ -138,6 +140,17 @@ pub fn perform(console: &mut Console, act: Act) -> Vec<Effect> {
         Act::Replay => replay(console),
         Act::Why => with_bead(console, |id| Layer::Why(Text::default(), id)),
         Act::Detail => detail(console),
+        Act::WaysOut => match console.layers.last() {
+            Some(Layer::Why(_, id)) => {
+                let id = id.clone();
+                push(console, Layer::Menu(menus::ways_out(console, &id)))
+            }
+            _ => Vec::new(),
+        },
+        Act::Search => {
+            let text = console.log.search.clone();
+            push(console, Layer::Line(Line::new(LineKind::Search, text)))
+        }
         Act::RawJson => {
             if let Some(Layer::Detail(_, _, raw)) = console.layers.last_mut() {
                 *raw = !*raw;
@@ -175,13 +188,8 @@ pub fn perform(console: &mut Console, act: Act) -> Vec<Effect> {
         Act::Shell => shell(console),
         Act::Daemon => daemon(console),
         Act::Filter => {
-            if console.pane == Pane::Log {
-                let text = console.log.search.clone();
-                push(console, Layer::Line(Line::new(LineKind::Search, text)))
-            } else {
-                let text = console.table.filter().text().to_owned();
-                push(console, Layer::Line(Line::new(LineKind::Filter, text)))
-            }
+            let text = console.table.filter().text().to_owned();
+            push(console, Layer::Line(Line::new(LineKind::Filter, text)))
         }
         Act::Prompt => push(console, Layer::Line(Line::new(LineKind::Prompt, ""))),
         Act::Palette => push(console, Layer::Finder(finder("palette", palette(console)))),
@@ -511,7 +519,11 @@ fn what_if(console: &mut Console) -> Vec<Effect> {
 
 fn turned(console: &mut Console, change: impl FnOnce(&mut WhatIf)) -> Vec<Effect> {
     if let Mode::WhatIf(what_if) = &mut console.mode {
+        let before = what_if.changes().len();
         change(what_if);
+        if what_if.changes().len() == before && !what_if.pending {
+            console.say("this cap is not set: - sets one");
+        }
         console.refresh(true);
     }
     Vec::new()
@@ -578,9 +590,18 @@ fn palette(console: &Console) -> Vec<Entry> {
 
 fn entry_of(action: &crate::actions::Action) -> Entry {
     let line = action.line.map(|line| format!("  [{line}]")).unwrap_or_default();
+    let place = match action.place {
+        Place::Anywhere => "",
+        Place::Timeline => " (timeline)",
+        Place::Replay => " (replay)",
+        Place::WhatIf => " (what-if)",
+        Place::Log => " (log)",
+        Place::Detail => " (details)",
+        Place::Why => " (why)",
+    };
     Entry {
         keys: action.keys.join(" "),
-        title: action.title.to_owned(),
+        title: format!("{}{place}", action.title),
         help: format!("{}{line}", action.help),
         pick: Pick::Act(action.act),
     }

@@ -230,11 +230,16 @@ pub(crate) fn sentence(console: &Console, id: &BeadId) -> String {
         Some(yard_engine::Standing::Running) => {
             let planned = console.shown_forecasts().planned(id);
             let left = planned.map(|p| span(p.end.as_millis() - console.shown_now().as_millis()));
-            let left = left.map(|left| format!(", about {left} left")).unwrap_or_default();
+            let guess = planned.is_some_and(|planned| planned.runs_measured == 0);
+            let guess = if guess { " (a guess: nothing like it was measured)" } else { "" };
+            let left = left.map(|left| format!(", about {left} left{guess}")).unwrap_or_default();
             format!("{id}: running{left}{unblocks}")
         }
         Some(yard_engine::Standing::Closed) => format!("{id}: closed"),
         Some(yard_engine::Standing::Open) => {
+            if state.bead(id).is_some_and(|entry| entry.bead.is_epic()) {
+                return epic_sentence(console, id);
+            }
             format!("{id}: nobody asked for it; x, then s slings it{unblocks}")
         }
         _ => match reasons.first() {
@@ -243,6 +248,23 @@ pub(crate) fn sentence(console: &Console, id: &BeadId) -> String {
             }
             None => format!("{id}: starts in a moment{unblocks}"),
         },
+    }
+}
+
+/// One sentence about an epic: how far what it contains is, and what to do next.
+fn epic_sentence(console: &Console, id: &BeadId) -> String {
+    let state = console.state();
+    let below: Vec<&BeadId> = state.children_of(id).collect();
+    let closed = |id: &&&BeadId| state.bead(id).is_some_and(|entry| entry.bead.is_closed());
+    let done = below.iter().filter(closed).count();
+    let of = format!("{id}: an epic, {done} of {} below it closed", below.len());
+    let convoy =
+        below.iter().find_map(|child| console.waves().convoy_of(child)).and_then(|id| state.convoy(id));
+    match convoy.map(|convoy| (&convoy.id, convoy.status())) {
+        Some((convoy, "open" | "closed")) => format!("{of}, in {convoy}"),
+        Some((convoy, _)) => format!("{of}; staged as {convoy}: L launches it"),
+        None if done == below.len() => of,
+        None => format!("{of}; s stages it"),
     }
 }
 

@@ -208,7 +208,7 @@ fn wave_line<'t>(pen: &Pen<'_>, console: &Console, wave: &Counts, number: usize)
             let end =
                 forecasts.planned(bead).map(|planned| console.look.zone.minute_on(planned.end, console.now));
             format!(
-                "  held by {} {} {}",
+                "  waits for {} {} {}",
                 bead,
                 console.state().bead(bead).map(|entry| shown(&entry.bead.title)).unwrap_or_default(),
                 end.map(|end| format!("until {end}")).unwrap_or_default()

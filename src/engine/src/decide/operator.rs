@@ -24,7 +24,7 @@ impl Tx<'_> {
 
     pub(super) fn hold(&mut self, asker: &Asker<'_>, text: &str, held: bool) -> Result<Answer, Refusal> {
         let (bead, id) = self.scheduled(text)?;
-        let word = if held { "held" } else { "not held" };
+        let word = if held { "held" } else { "let go" };
         if self.state().contexts[&id].held == held {
             return Ok(done(false, format!("{bead} is {word} already"), &bead));
         }
