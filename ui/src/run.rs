@@ -196,7 +196,6 @@ impl Running {
     }
 
     fn take_event(&mut self, event: Event) {
-        #[cfg(debug_assertions)]
         panic_if_wished(&event);
         let message = match event {
             Event::Key(key) => Msg::Key(key),
@@ -339,9 +338,8 @@ impl Running {
     }
 }
 
-/// Panics on the key named by `YM_PANIC_ON_KEY`. Only debug builds have it: a test in a real terminal must see that a
-/// panic, which nothing else provokes, gives the terminal back.
-#[cfg(debug_assertions)]
+/// Panics on the key named by `YM_PANIC_ON_KEY`: a test in a real terminal must see that a panic, which nothing else
+/// provokes, gives the terminal back. Release builds have it too, because they abort, which is another way out.
 fn panic_if_wished(event: &Event) {
     let Ok(wished) = std::env::var("YM_PANIC_ON_KEY") else { return };
     if let Event::Key(key) = event {

@@ -153,7 +153,7 @@ fn result(pen: &mut Pen<'_>, area: Rect, console: &Console, what_if: &WhatIf) {
         pen.line(inner, row, &line);
         row += 1;
     };
-    put(pen, "", "now".to_owned(), "try".to_owned(), "".to_owned(), Role::Dim);
+    put(pen, "", "now".to_owned(), "try".to_owned(), String::new(), Role::Dim);
     let time =
         |forecast: &Forecast, p90: bool| forecast.finish.map(|band| if p90 { band.p90 } else { band.p50 });
     for (name, p90) in [("finish p50", false), ("finish p90", true)] {

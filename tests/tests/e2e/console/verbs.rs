@@ -71,7 +71,7 @@ fn what_cannot_be_staged_says_why_and_is_not_launched() {
     terminal.press(&["Enter"]);
     terminal.shows("y-nowhere");
     terminal.press(&["L"]);
-    terminal.shows("no convoy is selected");
+    terminal.shows("no convoy is staged");
     assert_eq!(town.json(["convoy", "list", "--all"])["convoys"].as_array().map(Vec::len), Some(0));
     terminal.press(&["q"]);
     terminal.left_with(0);
