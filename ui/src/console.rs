@@ -501,6 +501,13 @@ impl Console {
         }
     }
 
+    /// The convoy that the yard tells of: the largest under way, one with waves before those that slings make.
+    pub fn main_convoy(&self) -> Option<ConvoyId> {
+        let open = self.state().convoys().filter(|convoy| convoy.is_open());
+        let main = open.max_by_key(|c| (!c.waves.is_empty(), c.tracked.len(), c.created_at));
+        main.map(|convoy| convoy.id.clone())
+    }
+
     /// The staged convoys that a launch could mean: the one at hand, or else all there are.
     pub fn launchable(&self) -> Vec<ConvoyId> {
         let staged = |id: &ConvoyId| self.state().convoy(id).is_some_and(|convoy| convoy.staged.is_some());

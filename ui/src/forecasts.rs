@@ -22,8 +22,8 @@ pub struct Wanted {
     pub now: Timestamp,
     /// What is tried out; none for the town as it is.
     pub changes: Vec<Change>,
-    /// A convoy of which the end is wanted, besides the town's.
-    pub convoy: Option<ConvoyId>,
+    /// Convoys of which the end is wanted, besides the town's.
+    pub convoys: Vec<ConvoyId>,
     /// Alerts that the log knows nothing of.
     pub transient: Vec<AlertView>,
 }
@@ -35,8 +35,8 @@ pub struct Forecasts {
     pub at: Timestamp,
     /// For the whole town.
     pub town: Option<Forecast>,
-    /// For one convoy.
-    pub convoy: Option<(ConvoyId, Forecast)>,
+    /// For some convoys.
+    pub convoys: BTreeMap<ConvoyId, Forecast>,
     /// What was tried out, if anything.
     pub changes: Vec<Change>,
     /// For the whole town as it is, at the same moment, if something was tried out.
@@ -52,11 +52,11 @@ pub fn forecast(state: &State, wanted: &Wanted) -> Forecasts {
     let untouched = fork.as_ref().map(|_| state.forecast(&Scope::Town, wanted.now, &options));
     let state = fork.as_ref().unwrap_or(state);
     let of = |scope: Scope| state.forecast(&scope, wanted.now, &options);
-    let convoy = wanted.convoy.clone().filter(|id| state.convoy(id).is_some());
+    let convoys = wanted.convoys.iter().filter(|id| state.convoy(id).is_some());
     Forecasts {
         at: wanted.now,
         town: Some(of(Scope::Town)),
-        convoy: convoy.map(|id| (id.clone(), of(Scope::Convoy(id)))),
+        convoys: convoys.map(|id| (id.clone(), of(Scope::Convoy(id.clone())))).collect(),
         changes: wanted.changes.clone(),
         untouched,
         digest: (state.bead_count() > LARGE_TOWN).then(|| Digest::of(state, &wanted.transient, wanted.now)),
@@ -66,8 +66,8 @@ pub fn forecast(state: &State, wanted: &Wanted) -> Forecasts {
 impl Forecasts {
     /// When a bead will run, as far as that can be said.
     pub fn planned(&self, bead: &BeadId) -> Option<&yard_engine::forecast::Planned> {
-        let of_convoy = self.convoy.as_ref().and_then(|(_, forecast)| forecast.plan.get(bead));
-        of_convoy.or_else(|| self.town.as_ref()?.plan.get(bead))
+        let of_convoy = self.convoys.values().find_map(|forecast| forecast.plan.get(bead));
+        self.town.as_ref().and_then(|forecast| forecast.plan.get(bead)).or(of_convoy)
     }
 
     /// The plan of everything.

@@ -105,7 +105,12 @@ impl Reading {
             if self.file.is_none() {
                 let Some(path) = log_path(folder, &attempt) else { break };
                 lines.push(LogLine::Attempt(attempt.clone()));
-                self.file = Some(Tail::open(path));
+                let tail = Tail::open(path);
+                if tail.at > 0 {
+                    let cut = format!("its beginning is not here: ym logs {attempt} has all of it");
+                    lines.push(LogLine::Attempt(cut));
+                }
+                self.file = Some(tail);
             }
             if let Some(tail) = &mut self.file {
                 tail.read(&mut lines);

@@ -108,12 +108,22 @@ impl Zone {
         self.write(time, "%H:%M")
     }
 
+    /// `Nov 16`.
+    pub fn day(self, time: Timestamp) -> String {
+        self.write(time, "%b %e")
+    }
+
+    /// `Mon 14:07`.
+    pub fn day_and_minute(self, time: Timestamp) -> String {
+        self.write(time, "%a %H:%M")
+    }
+
     /// `14:07`, with the day if it is not today.
     pub fn minute_on(self, time: Timestamp, now: Timestamp) -> String {
         if self.write(time, "%F") == self.write(now, "%F") {
             self.minute(time)
         } else {
-            self.write(time, "%a %H:%M")
+            self.day_and_minute(time)
         }
     }
 }

@@ -83,11 +83,7 @@ impl Axis {
         let mut cells: Vec<String> = vec![" ".to_owned(); self.columns];
         for start in (0..self.columns).step_by(LABEL_EVERY) {
             let time = yard_engine::Timestamp::from_millis(self.from + start as i64 * self.column);
-            let text = if self.column * (LABEL_EVERY as i64) < 60_000 {
-                zone.clock(time)
-            } else {
-                zone.minute(time)
-            };
+            let text = self.label(zone, time);
             // Half a time under the mark of now would be no time.
             let hidden = usize::try_from(self.at(self.now))
                 .is_ok_and(|now| (start..start + text.len()).contains(&now));
@@ -101,6 +97,17 @@ impl Axis {
             now_head.clone_into(cell);
         }
         cells.concat()
+    }
+
+    /// A time as finely as the axis shows it: with seconds, with the day, or the day alone.
+    fn label(&self, zone: Zone, time: yard_engine::Timestamp) -> String {
+        const DAY: i64 = 86_400_000;
+        match (self.column * LABEL_EVERY as i64, self.column * self.columns as i64) {
+            (..60_000, _) => zone.clock(time),
+            (DAY.., _) => zone.day(time),
+            (_, DAY..) => zone.day_and_minute(time),
+            _ => zone.minute(time),
+        }
     }
 
     /// How wide a column is, in words.

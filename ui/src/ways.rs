@@ -70,11 +70,12 @@ pub(crate) fn checks(state: &State, id: &BeadId, now: Timestamp) -> Vec<Check> {
         1 => "what it waited for is closed".to_owned(),
         more => format!("all {more} it waited for are closed"),
     };
-    check(
-        "work",
-        &[C::NotDispatchable, C::NoRig, C::Closed, C::Running],
-        "a worker can be sent to it".to_owned(),
-    );
+    let work = match state.standing(id) {
+        Some(Standing::Running) => "a worker is on it",
+        Some(Standing::Closed) => "it is closed",
+        _ => "a worker can be sent to it",
+    };
+    check("work", &[C::NotDispatchable, C::NoRig], work.to_owned());
     check("blockers", &[C::BlockedBy, C::MissingDependency, C::Cycle], closed);
     check("gate", &[C::Gated, C::Deferred], "no gate".to_owned());
     check("claim", &[C::ClaimedElsewhere, C::AwaitingClose], "nobody else has it".to_owned());
@@ -101,7 +102,32 @@ pub(crate) fn checks(state: &State, id: &BeadId, now: Timestamp) -> Vec<Check> {
     check("breaker", &[C::CircuitBroken, C::RetriesExhausted], "closed".to_owned());
     check("account", &[C::AccountCooldown], "none rests".to_owned());
     check("cost", &[C::CostLimit], "within the budgets".to_owned());
+    if entry.is_some_and(|entry| entry.work.context.is_none() && entry.work.live.is_none()) {
+        unasked(state, id, &mut checks);
+    }
     checks
+}
+
+/// Of a bead that is not on the schedule readiness names only its own reasons: what would stop it then is said here.
+fn unasked(state: &State, id: &BeadId, checks: &mut [Check]) {
+    let rig = state.rig_of(id);
+    let shut = |guard: &str| match guard {
+        "paused" => state.pause().map(|pause| format!("dispatch is paused by {}", shown(&pause.by))),
+        "rig" => rig.and_then(|rig| match (rig.parked, rig.docked) {
+            (true, _) => Some(format!("rig {} is parked", rig.name)),
+            (false, true) => Some(format!("rig {} is docked", rig.name)),
+            (false, false) => None,
+        }),
+        "host" => state.host_gate().map(shown),
+        _ => None,
+    };
+    for check in checks.iter_mut().filter(|check| check.ok) {
+        if let Some(words) = shut(check.guard) {
+            (check.ok, check.words) = (false, words);
+        } else if matches!(check.guard, "account" | "cost") {
+            "asked once it is on the schedule".clone_into(&mut check.words);
+        }
+    }
 }
 
 /// A reason in words for a person: a moment is how long it takes, not a date of twenty-four letters.

@@ -40,6 +40,9 @@ pub(crate) fn draw(pen: &mut Pen<'_>, area: Rect, console: &Console) {
     }
     right.push(if log.follow { "follow" } else { "F follows" }.to_owned());
     let lines = log.lines.len() + log.dropped;
+    if log.dropped > 0 {
+        right.push(format!("the last {} of", grouped(log.lines.len() as u64)));
+    }
     right.push(format!("{} line{}", grouped(lines as u64), if lines == 1 { "" } else { "s" }));
     let inner = pen.frame(area, pen.title(&name), &right.join("  "), focused);
     if log.lines.is_empty() {
@@ -68,6 +71,12 @@ fn visible<'t>(pen: &Pen<'_>, console: &'t Console, inner: Rect) -> Vec<Line<'t>
     let last = log.lines.len().saturating_sub(height);
     let top = if log.follow { last } else { log.top.min(last) };
     let mut drawn = Vec::new();
+    if log.dropped > 0 && top == 0 && !log.follow {
+        let id = log.bead.as_ref().map(ToString::to_string).unwrap_or_default();
+        let text =
+            format!("{} earlier lines are not here; ym logs {id} has them", grouped(log.dropped as u64));
+        drawn.push(Line::from(pen.span(text, Role::Warning)));
+    }
     for line in log.lines.iter().skip(top).take(height) {
         let whole = one(pen, console, line, width);
         if log.wrap { drawn.extend(wrapped(whole, width)) } else { drawn.push(whole) }

@@ -85,8 +85,8 @@ fn forecast(pen: &Pen<'_>, console: &Console, plan: &StageView, lines: &mut Vec<
         let arrow = format!(" {} ", pen.look.glyphs.arrow);
         lines.push(Line::from(format!("longest chain: {}", path.join(&arrow))));
     }
-    let ours = console.forecasts.convoy.as_ref().filter(|(id, _)| Some(id) == plan.convoy_id.as_ref());
-    let Some((_, forecast)) = ours else { return };
+    let ours = plan.convoy_id.as_ref().and_then(|id| console.forecasts.convoys.get(id));
+    let Some(forecast) = ours else { return };
     if let Some(band) = forecast.finish {
         let zone = console.look.zone;
         let left = span(band.p50.as_millis() - console.now.as_millis());

@@ -4,6 +4,8 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use yard_client::views::{SchedulerStatus, Waiting, resting_accounts, scheduler_status, spending};
 
+use yard_engine::ConvoyId;
+
 use crate::console::Console;
 use crate::digest::Progress;
 use crate::paint::Pen;
@@ -106,9 +108,8 @@ fn guards(pen: &mut Pen<'_>, area: Rect, console: &Console, scheduler: &Schedule
 
 fn finish(pen: &mut Pen<'_>, area: Rect, console: &Console) {
     let state = console.state();
-    let open = state.convoys().filter(|convoy| convoy.is_open() && !convoy.waves.is_empty());
-    let Some(convoy) = open.max_by_key(|convoy| (convoy.tracked.len(), convoy.created_at)) else {
-        let mut text = vec![overall(pen, console)];
+    let Some(convoy) = console.main_convoy().and_then(|id| state.convoy(&id)) else {
+        let mut text = vec![overall(pen, console, None)];
         let staged = state.convoys().filter(|convoy| convoy.staged.is_some()).count();
         text.push(match staged {
             0 => Line::from(pen.span(" no convoy is under way: s stages one", Role::Dim)),
@@ -134,22 +135,21 @@ fn finish(pen: &mut Pen<'_>, area: Rect, console: &Console) {
         Span::raw(format!("{wave}  {done}/{}  {percent}%", convoy.tracked.len())),
     ]);
     let forecasts = console.shown_forecasts();
-    let own = forecasts.convoy.as_ref().filter(|(id, _)| *id == convoy.id).map(|(_, forecast)| forecast);
-    let forecast = own.or(forecasts.town.as_ref());
+    let forecast = forecasts.convoys.get(&convoy.id).or(forecasts.town.as_ref());
     let critical = forecast.filter(|forecast| !forecast.critical_path.is_empty()).map(|forecast| {
         let next = &forecast.critical_path[0];
         let title = state.bead(next).map(|entry| shown(&entry.bead.title)).unwrap_or_default();
         format!(" critical {} left: {}", span(forecast.critical_left.0 as i64), title)
     });
-    let text = [first, overall(pen, console), Line::from(critical.unwrap_or_default())];
+    let text = [first, overall(pen, console, Some(&convoy.id)), Line::from(critical.unwrap_or_default())];
     lines(pen, area, "finish", &text);
 }
 
 /// When all will be done, honestly.
-fn overall<'t>(pen: &Pen<'_>, console: &Console) -> Line<'t> {
+fn overall<'t>(pen: &Pen<'_>, console: &Console, convoy: Option<&ConvoyId>) -> Line<'t> {
     let forecasts = console.shown_forecasts();
-    let Some(forecast) = forecasts.convoy.as_ref().map(|(_, forecast)| forecast).or(forecasts.town.as_ref())
-    else {
+    let own = convoy.and_then(|id| forecasts.convoys.get(id));
+    let Some(forecast) = own.or(forecasts.town.as_ref()) else {
         return Line::from(pen.span(" no forecast yet", Role::Dim));
     };
     let Some(band) = forecast.finish else {

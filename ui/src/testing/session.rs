@@ -30,7 +30,7 @@ impl Session {
         // So that the first frame has the forecast of the convoy at hand, as a console has after a moment.
         let wanted = crate::forecasts::Wanted {
             now: yard.now,
-            convoy: console.convoy_at_hand(),
+            convoys: console.convoy_at_hand().into_iter().chain(console.main_convoy()).collect(),
             ..Default::default()
         };
         update(&mut console, Msg::Forecast(Arc::new(forecast(&yard.state, &wanted))));

@@ -314,3 +314,43 @@ fn in_the_past_and_in_a_simulation_nothing_is_done_to_the_town() {
         }
     }
 }
+
+#[test]
+fn marked_beads_are_slung_by_one_command() {
+    let mut yard = Yard::with_cap(1);
+    for number in 1..=3 {
+        yard.bead(&format!("gt-{number}"), "work", |_| {});
+    }
+    let mut console = yard.console((120, 40), "terminal", false);
+    let effects = press(&mut console, "V x s");
+    assert_eq!(commands(&effects), ["sling gt-1 gt-2 gt-3"]);
+}
+
+#[test]
+fn what_would_stop_a_bead_nobody_asked_for_is_said_too() {
+    let mut yard = Yard::with_cap(1);
+    yard.bead("gt-1", "work", |_| {});
+    yard.must(&yard_engine::Command::Pause { reason: None, until: None });
+    let mut session = Session::on(yard, (120, 40), "terminal", false);
+    session.press("w");
+    let screen = session.screen();
+    assert!(screen.contains("dispatch is paused by ann"), "{screen}");
+    assert!(!screen.contains("dispatch is not paused"), "{screen}");
+}
+
+#[test]
+fn applying_what_was_tried_leads_back_to_the_town_and_holds_back_first() {
+    let mut session = Session::on(scenes::apollo(), (120, 40), "terminal", false);
+    session.press("W + j j j");
+    while !matches!(&session.console.mode, crate::console::Mode::WhatIf(tried) if tried.changes().len() > 1) {
+        session.press("+ j");
+    }
+    session.press("A");
+    let lines = match &menu(&session.console).items[0].pick {
+        Pick::Run(lines) => lines.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(lines.last().map(|line| line[0].as_str()), Some("config"), "{lines:?}");
+    session.press("y");
+    assert!(matches!(session.console.mode, crate::console::Mode::Live));
+}

@@ -131,7 +131,9 @@ pub(super) fn preempt(console: &Console) -> Menu {
             "Its worker is asked to come to a checkpoint, then ended.".to_owned(),
             "Its bead goes back to its old place in the queue.".to_owned(),
         ];
-        return ask(format!("{id} gives way?"), notes, "it gives way", vec![line]);
+        let mut menu = ask(format!("{id} gives way?"), notes, "it gives way", vec![line]);
+        "z takes it back while it runs".clone_into(&mut menu.items[0].note);
+        return menu;
     }
     let priority = |bead: &BeadId| {
         let context = state.bead(bead).and_then(|entry| entry.work.last_context.as_ref());
@@ -203,6 +205,8 @@ pub(super) fn act(console: &Console) -> Menu {
     let mut offer = |key: char, title: &str, ids: &[String], note: &str, pick: Pick| {
         if !ids.is_empty() {
             let which = if ids.len() == 1 { ids[0].clone() } else { count(ids.len(), "bead") };
+            // Each is a command of its own, and taken back as such.
+            let note = if ids.len() > 1 && note == UNDOABLE { "z takes them back one by one" } else { note };
             items.push(Item::new(key, format!("{title} {which}"), note, pick));
         }
     };
@@ -210,7 +214,8 @@ pub(super) fn act(console: &Console) -> Menu {
     offer('u', "let go of", &held, UNDOABLE, Pick::Run(lines(&["unhold"], &held)));
     let names: Vec<String> = scheduled.iter().map(ToString::to_string).collect();
     offer('o', "priority of", &names, UNDOABLE, Pick::Type(LineKind::Priority(scheduled)));
-    offer('s', "sling", &fresh, "puts it on the schedule", Pick::Run(lines(&["sling"], &fresh)));
+    let sling = words(&["sling"]).into_iter().chain(fresh.iter().cloned()).collect();
+    offer('s', "sling", &fresh, "puts it on the schedule", Pick::Run(vec![sling]));
     offer('r', "retry", &given_up, UNDOABLE, Pick::Run(lines(&["scheduler", "retry"], &given_up)));
     offer('c', "clear", &names, UNDOABLE, Pick::Run(lines(&["scheduler", "clear", "--bead"], &names)));
     let closing = ask(
@@ -358,7 +363,13 @@ pub(super) fn quit(running: usize) -> Menu {
 
 /// What a simulation comes to.
 pub(super) fn apply(changes: &[Change]) -> Menu {
-    let lines: Vec<Vec<String>> = changes.iter().map(Change::command_line).collect();
+    // What holds back goes first, so that nothing starts in between that the simulation kept.
+    let lets_go = |change: &Change| {
+        !matches!(change, Change::Paused(true) | Change::Parked(_, true) | Change::Hold(_, true))
+    };
+    let mut changes: Vec<&Change> = changes.iter().collect();
+    changes.sort_by_key(|change| lets_go(change));
+    let lines: Vec<Vec<String>> = changes.into_iter().map(Change::command_line).collect();
     let notes = lines.iter().map(|line| format!("$ ym {}", line.join(" "))).collect();
     let items = vec![Item::new('y', "apply", UNDOABLE, Pick::Run(lines)), leave()];
     Menu { title: "apply to the town?".to_owned(), notes, items, at: 1 }
@@ -376,5 +387,7 @@ pub(crate) fn welcome(console: &Console) -> Menu {
         "There is no town here: no directory above this one has a .yardmaster folder.".to_owned(),
         "A town is where Yardmaster keeps its work, as a .git folder is for git.".to_owned(),
     ];
-    Menu { title: "Yardmaster".to_owned(), notes, items, at: 0 }
+    // Nothing is chosen at first: what is typed in haste must not make a town.
+    let at = items.len();
+    Menu { title: "Yardmaster".to_owned(), notes, items, at }
 }

@@ -7,6 +7,8 @@ mod moves;
 mod perform;
 mod typing;
 
+use std::collections::BTreeSet;
+
 use yard_engine::Timestamp;
 
 use crate::console::{Console, Mode, View};
@@ -193,7 +195,8 @@ fn staged(console: &mut Console, plan: Box<yard_client::views::StageView>) -> Ve
     // It said that it was planning.
     console.said = None;
     console.layers.push(Layer::Plan(Text::default(), plan));
-    vec![Effect::Forecast(Wanted { now: console.now, convoy, ..Wanted::default() })]
+    let convoys = convoy.into_iter().chain(console.main_convoy()).collect();
+    vec![Effect::Forecast(Wanted { now: console.now, convoys, ..Wanted::default() })]
 }
 
 /// Follows the log of the bead under the cursor, as long as one looks at the town as it is.
@@ -228,6 +231,7 @@ fn want_forecast(console: &mut Console) -> Option<Effect> {
         return None;
     }
     console.forecast_of = None;
-    let (convoy, transient) = (console.convoy_at_hand(), console.town.transient.clone());
-    Some(Effect::Forecast(Wanted { now: console.now, changes, convoy, transient }))
+    let convoys: BTreeSet<_> = console.convoy_at_hand().into_iter().chain(console.main_convoy()).collect();
+    let (convoys, transient) = (convoys.into_iter().collect(), console.town.transient.clone());
+    Some(Effect::Forecast(Wanted { now: console.now, changes, convoys, transient }))
 }

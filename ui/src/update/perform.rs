@@ -282,6 +282,10 @@ pub(super) fn pick(console: &mut Console, pick: Pick) -> Vec<Effect> {
         Pick::Run(lines) => {
             // What was asked about is being done: the plan or the reasons shown are no longer how things stand.
             console.layers.clear();
+            if matches!(console.mode, Mode::WhatIf(_)) {
+                // What was tried is being applied: from here on the town itself is looked at.
+                back_to_live(console);
+            }
             done_with_marks(console, lines)
         }
         Pick::Ask(menu) => push(console, Layer::Menu(*menu)),

@@ -139,7 +139,7 @@ fn head(pen: &mut Pen<'_>, area: Rect, console: &Console, view: &Convoy) {
     let progress = console.digest.convoy(&view.id).unwrap_or(&none);
     let counts = &progress.counts;
     let percent = counts.closed * 100 / counts.total.max(1);
-    let forecast = console.shown_forecasts().convoy.as_ref().filter(|(id, _)| *id == view.id).map(|(_, f)| f);
+    let forecast = console.shown_forecasts().convoys.get(&view.id);
     let mut first = format!(
         " {}  {}/{} {percent}%  {} running  {} queued  {} blocked  {} failed",
         view.status(),
