@@ -117,6 +117,25 @@ fn drawn_everywhere(session: &mut Session, what: &str) {
 }
 
 #[test]
+fn every_view_is_drawn_at_every_size_in_every_look() {
+    for keys in ["1", "2", "2 Enter", "3", "4", "5", "6"] {
+        let mut session = opened(View::Yard, keys);
+        for size in SIZES {
+            update(&mut session.console, Msg::Resize(size.0, size.1));
+            prepare(&mut session.console);
+            for (theme, ascii) in
+                crate::theme::SHIPPED.iter().flat_map(|(name, _)| [(*name, false), (*name, true)])
+            {
+                session.console.look = Look::fixed(theme, ascii).expect("a look");
+                let strange = painted(&session.console);
+                let strange = strange.content().iter().find(|cell| ascii && !cell.symbol().is_ascii());
+                assert!(strange.is_none(), "{keys} at {size:?} in {theme}: {strange:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_theme_changes_colours_and_nothing_else() {
     let views = ["1", "2", "2 Enter", "3", "4", "5", "6"].map(|keys| (keys, keys));
     for (what, keys) in views.into_iter().chain(LAYERS) {
