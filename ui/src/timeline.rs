@@ -110,6 +110,14 @@ impl Axis {
         }
     }
 
+    /// Its two ends.
+    pub(crate) fn ends(&self, zone: Zone) -> String {
+        let time = yard_engine::Timestamp::from_millis;
+        let days = self.until() - self.from >= 86_400_000;
+        let end = |at: i64| if days { zone.day_and_minute(time(at)) } else { zone.minute(time(at)) };
+        format!("{} - {}", end(self.from), end(self.until()))
+    }
+
     /// How wide a column is, in words.
     pub(crate) fn scale(&self) -> String {
         format!("1 col = {}", crate::text::span_exact(self.column))

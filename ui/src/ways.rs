@@ -84,7 +84,11 @@ pub(crate) fn checks(state: &State, id: &BeadId, now: Timestamp) -> Vec<Check> {
     check("convoy", &[C::Staged], convoy.unwrap_or_else(|| "in none".to_owned()));
     check("held", &[C::Held], "nobody holds it back".to_owned());
     check("time", &[C::NotBefore], "its time has come".to_owned());
-    check("paused", &[C::Paused], "dispatch is not paused".to_owned());
+    let goes_on = match state.pause() {
+        Some(_) => "dispatch is paused; what runs is left alone",
+        None => "dispatch is not paused",
+    };
+    check("paused", &[C::Paused], goes_on.to_owned());
     let rig = state.rig_of(id);
     let room = |limit: &Limit| {
         let room = state.room(limit);

@@ -185,10 +185,7 @@ fn result(pen: &mut Pen<'_>, area: Rect, console: &Console, what_if: &WhatIf) {
         inner,
         row,
         &Line::from(
-            pen.span(
-                format!(" the same engine, {samples} samples; {guessed} beads never measured"),
-                Role::Dim,
-            ),
+            pen.span(format!(" the same engine, {samples} samples; {guessed} never measured"), Role::Dim),
         ),
     );
 }

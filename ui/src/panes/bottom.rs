@@ -139,7 +139,7 @@ fn offered(console: &Console) -> &'static [Act] {
     if console.pane == Pane::Log {
         return &[
             Act::Back,
-            Act::Filter,
+            Act::Search,
             Act::SearchNext,
             Act::SearchBack,
             Act::Follow,

@@ -41,7 +41,7 @@ pub(crate) fn draw(pen: &mut Pen<'_>, area: Rect, console: &Console) {
     right.push(if log.follow { "follow" } else { "F follows" }.to_owned());
     let lines = log.lines.len() + log.dropped;
     if log.dropped > 0 {
-        right.push(format!("the last {} of", grouped(log.lines.len() as u64)));
+        right.push(format!("the last {} of these", grouped(log.lines.len() as u64)));
     }
     right.push(format!("{} line{}", grouped(lines as u64), if lines == 1 { "" } else { "s" }));
     let inner = pen.frame(area, pen.title(&name), &right.join("  "), focused);

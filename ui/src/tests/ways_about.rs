@@ -178,8 +178,10 @@ fn logs_are_searched_wrapped_and_followed() {
     session.press("n");
     assert_ne!(session.console.log.top, first);
     session.press("/ Ctrl-u").typing("no such words").press("Enter");
-    assert_eq!(line_error(&session.console), Some("\"no such words\" is not in this log"));
-    session.press("Esc F");
+    let said = session.console.said.as_ref().map(|said| said.text.as_str());
+    assert_eq!(said, Some("\"no such words\" is not in this log"));
+    assert!(session.console.layers.is_empty(), "keys are keys again");
+    session.press("F");
     assert!(session.console.log.follow, "F in a log follows, and freezes nothing");
     assert!(session.console.town.frozen().is_none());
     session.press("w");

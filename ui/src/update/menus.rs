@@ -287,12 +287,36 @@ pub(super) fn ways_out(console: &Console, id: &BeadId) -> Menu {
         })
         .collect();
     if items.is_empty() {
-        let words = "nothing you could do: it waits for others, for time or for room";
-        items.push(Item::new('1', words, "", Pick::Nothing(words.to_owned())));
+        items.push(only_way(console, id));
     }
     items.push(leave());
     let at = items.len() - 1;
     Menu { title: format!("ways out for {id}"), notes: Vec::new(), items, at }
+}
+
+/// What is left to do about a bead that nothing stands in the way of, or nothing that a person could move.
+fn only_way(console: &Console, id: &BeadId) -> Item {
+    let staged = || console.launchable().into_iter().next();
+    let nothing = |words: &str| Item::new('1', words, "", Pick::Nothing(words.to_owned()));
+    let is_epic = console.state().bead(id).is_some_and(|entry| entry.bead.is_epic());
+    match (console.state().standing(id), is_epic) {
+        (Some(Standing::Open | Standing::Staged), true) => match staged() {
+            Some(convoy) => {
+                let asks = Pick::Ask(Box::new(launch_of(console, &convoy)));
+                Item::new('1', format!("launch {convoy}"), "asks first", asks)
+            }
+            None => {
+                Item::new('1', format!("stage {id}"), "starts nothing", Pick::Stage(vec![id.to_string()]))
+            }
+        },
+        (Some(Standing::Open), false) => {
+            let line = words(&["sling", id.as_str()]);
+            Item::new('1', "put it on the schedule", format!("$ ym sling {id}"), Pick::Run(vec![line]))
+        }
+        (Some(Standing::Running), _) => nothing("it is running: nothing is needed"),
+        (Some(Standing::Closed), _) => nothing("it is closed: nothing is needed"),
+        _ => nothing("nothing you could do: it waits for others, for time or for room"),
+    }
 }
 
 /// How to order rows.

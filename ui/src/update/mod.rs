@@ -209,6 +209,7 @@ fn follow_log(console: &mut Console) -> Vec<Effect> {
     }
     if console.log.bead.as_ref() != Some(&bead) {
         console.log.lines.clear();
+        console.log.search.clear();
         console.log.follow = true;
         console.log.top = 0;
     }

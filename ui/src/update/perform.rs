@@ -147,10 +147,7 @@ pub fn perform(console: &mut Console, act: Act) -> Vec<Effect> {
             }
             _ => Vec::new(),
         },
-        Act::Search => {
-            let text = console.log.search.clone();
-            push(console, Layer::Line(Line::new(LineKind::Search, text)))
-        }
+        Act::Search => push(console, Layer::Line(Line::new(LineKind::Search, ""))),
         Act::RawJson => {
             if let Some(Layer::Detail(_, _, raw)) = console.layers.last_mut() {
                 *raw = !*raw;
@@ -548,7 +545,7 @@ fn found(console: &mut Console, on: bool) -> Vec<Effect> {
         console.say("/ searches the log");
     } else if !search(console, on) {
         let wanted = console.log.search.clone();
-        console.refuse(format!("{wanted:?} is not in this log"));
+        console.refuse(super::typing::not_found(console, &wanted));
     }
     Vec::new()
 }

@@ -129,7 +129,10 @@ fn entered(console: &mut Console) -> Vec<Effect> {
         LineKind::Search => {
             console.log.search.clone_from(&text);
             let found = text.is_empty() || search(console, false);
-            if found { Ok(Vec::new()) } else { Err(format!("{text:?} is not in this log")) }
+            if !found {
+                console.refuse(not_found(console, &text));
+            }
+            Ok(Vec::new())
         }
     };
     match done {
@@ -143,6 +146,17 @@ fn entered(console: &mut Console) -> Vec<Effect> {
             }
             Vec::new()
         }
+    }
+}
+
+/// Says that a log does not contain a text, as far as it is here.
+pub(super) fn not_found(console: &Console, text: &str) -> String {
+    match console.log.dropped {
+        0 => format!("{text:?} is not in this log"),
+        _ => format!(
+            "{text:?} is not in the last {} lines, which are all that is here",
+            console.log.lines.len()
+        ),
     }
 }
 

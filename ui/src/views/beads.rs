@@ -273,9 +273,7 @@ fn timeline_beside(pen: &mut Pen<'_>, side: Rect, list: Rect, console: &Console)
     let inner = inside(side);
     let axis = axis(console, usize::from(inner.width));
     let zone = console.look.zone;
-    let from = yard_engine::Timestamp::from_millis(axis.from);
-    let until = yard_engine::Timestamp::from_millis(axis.until());
-    let title = format!("timeline  {} - {}", zone.minute(from), zone.minute(until));
+    let title = format!("timeline  {}", axis.ends(zone));
     pen.frame(side, pen.title(&title), &axis.scale(), false);
     pen.put(
         inner.x,
