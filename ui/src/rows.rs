@@ -1,6 +1,7 @@
 //! One row per bead: its sign, its words, and the shortest reason why it does not run. Built only for what is seen.
 
 use yard_engine::context::Context;
+use yard_engine::dispatch::Dispatch;
 use yard_engine::readiness::{Reason, ReasonCode};
 use yard_engine::{BeadId, Standing, State, Timestamp};
 
@@ -76,8 +77,7 @@ fn words(
     match standing {
         None => (glyph, "gone", role),
         Some(Standing::Running) => {
-            let live =
-                state.bead(id).and_then(|entry| entry.work.live.as_ref()).and_then(|id| state.dispatch(id));
+            let live = live(state, id);
             match live {
                 Some(dispatch) if dispatch.stuck => (glyphs.warning, "stalled", Role::Warning),
                 Some(dispatch) if dispatch.stop.is_some() => (glyph, "stopping", Role::Warning),
@@ -106,6 +106,11 @@ fn words(
     }
 }
 
+/// The dispatch that runs a bead.
+fn live<'s>(state: &'s State, id: &BeadId) -> Option<&'s Dispatch> {
+    state.bead(id)?.work.live.as_ref().and_then(|id| state.dispatch(id))
+}
+
 /// Whether the last attempt of a waiting bead was made to give way.
 fn was_preempted(state: &State, context: &Context) -> bool {
     use yard_engine::dispatch::{Outcome, StopReason};
@@ -126,7 +131,7 @@ fn age(
     let Some(entry) = state.bead(id) else { return String::new() };
     let since = match standing {
         Some(Standing::Running) => {
-            let live = entry.work.live.as_ref().and_then(|id| state.dispatch(id));
+            let live = live(state, id);
             live.map(|dispatch| dispatch.running_at.unwrap_or(dispatch.started_at))
         }
         Some(Standing::Queued | Standing::Blocked) => context.map(|context| context.fields.enqueued_at),
@@ -150,8 +155,7 @@ fn why(
     match standing {
         None | Some(Standing::Closed | Standing::Open) => String::new(),
         Some(Standing::Running) => {
-            let live =
-                state.bead(id).and_then(|entry| entry.work.live.as_ref()).and_then(|id| state.dispatch(id));
+            let live = live(state, id);
             live.and_then(|dispatch| dispatch.progress.as_deref().or(dispatch.step.as_deref()))
                 .map(shown)
                 .unwrap_or_default()

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::value::{RawValue, to_raw_value};
 use yard_client::{Attached, Reply};
-use yard_engine::{Refusal, Seq};
+use yard_engine::Seq;
 use yard_journal::{EventQuery, JournalError, Reader, Row};
 
-use crate::eventlog::Published;
+use crate::eventlog::{Published, on_a_thread};
 use crate::input::ReplyTo;
 use crate::town::TownDir;
 
@@ -18,18 +18,7 @@ const AT_ONCE: usize = 500;
 /// Sends the state, unless the caller has it up to `since`, and all that follows.
 pub(crate) fn attach(town: &TownDir, since: Option<Seq>, reply_to: ReplyTo, published: Arc<Published>) {
     let town = town.clone();
-    let spare = reply_to.clone();
-    let thread = std::thread::Builder::new().name("ym-attach".to_owned());
-    let started = thread.spawn(move || {
-        let reply = match stream(&town, since, &reply_to, &published) {
-            Ok(()) => Reply::document(&()),
-            Err(error) => Reply::Error(Refusal::new("journal", error.to_string())),
-        };
-        reply_to.send_waiting(reply);
-    });
-    if let Err(error) = started {
-        spare.send(Reply::Error(Refusal::new("internal", format!("cannot start a thread: {error}"))));
-    }
+    on_a_thread("ym-attach", reply_to, move |reply_to| stream(&town, since, reply_to, &published));
 }
 
 fn stream(

@@ -46,10 +46,18 @@ pub(crate) fn send_events(
     published: Option<Arc<Published>>,
 ) {
     let town = town.clone();
-    let thread = std::thread::Builder::new().name("ym-events".to_owned());
+    on_a_thread("ym-events", reply_to, move |reply_to| stream(&town, &query, reply_to, published.as_deref()));
+}
+
+/// Sends items from the journal on a thread of its own, and then the last word.
+pub(crate) fn on_a_thread(
+    name: &str,
+    reply_to: ReplyTo,
+    send_items: impl FnOnce(&ReplyTo) -> Result<(), JournalError> + Send + 'static,
+) {
     let spare = reply_to.clone();
-    let started = thread.spawn(move || {
-        let reply = match stream(&town, &query, &reply_to, published.as_deref()) {
+    let started = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        let reply = match send_items(&reply_to) {
             Ok(()) => Reply::document(&()),
             Err(error) => Reply::Error(Refusal::new("journal", error.to_string())),
         };

@@ -2,6 +2,7 @@
 
 mod keys;
 mod menus;
+mod modes;
 mod mouse;
 mod moves;
 mod perform;

@@ -79,8 +79,8 @@ fn idle(town: &Town) -> Fallible<f64> {
     let mut terminal = Terminal::console(town, (200, 60));
     terminal.until("the town", |screen| screen.contains("LIVE"));
     let clock = ClockId::pid_cpu_clock_id(Pid::from_raw(i32::try_from(terminal.pid())?))?;
-    // It settles first: the forecast and the past arrive after the town.
-    thread::sleep(Duration::from_secs(3));
+    // The forecast arrives last; nothing was asked of any bead.
+    terminal.until("the forecast", |screen| screen.contains("nothing to do"));
     let (began, before) = (Instant::now(), Duration::from(clock.now()?));
     thread::sleep(IDLE);
     let (took, after) = (began.elapsed(), Duration::from(clock.now()?));
