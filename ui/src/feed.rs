@@ -97,14 +97,22 @@ fn attach(
         return Err(Lost::BeforeAsking(std::io::ErrorKind::WouldBlock.into()));
     }
     let mut reading = Reading::default();
+    let mut unreadable = None;
     let since = *seen;
     let answer = connection.ask(&request(Ask::Attach { since }), |item| {
         if ended.load(Ordering::SeqCst) {
             return false;
         }
-        let Ok(item) = serde_json::from_str::<Attached>(item.get()) else { return true };
+        let item = serde_json::from_str::<Attached>(item.get()).map_err(|error| error.to_string());
+        let news = match item.and_then(|item| reading.take(item)) {
+            Ok(news) => news,
+            Err(why) => {
+                unreadable = Some(why);
+                return false;
+            }
+        };
         let mut going = true;
-        for news in reading.take(item) {
+        for news in news {
             if let News::Events(events) = &news {
                 *seen = events.last().map(|event| event.seq).or(*seen);
             }
@@ -122,6 +130,11 @@ fn attach(
         }
         going
     })?;
+    if let Some(why) = unreadable {
+        // Going on without it would show a town that is not there.
+        let why = format!("what the town sends cannot be read: {why}; is this the same version of ym?");
+        return Err(Lost::WhileWaiting(std::io::Error::other(why)));
+    }
     match answer {
         Ok(_) => Ok(()),
         Err(refusal) => Err(Lost::WhileWaiting(std::io::Error::other(refusal.message))),
@@ -144,13 +157,14 @@ impl Reading {
         self.live
     }
 
-    fn take(&mut self, item: Attached) -> Vec<News> {
+    /// What an item tells; the error says what cannot be read.
+    fn take(&mut self, item: Attached) -> Result<Vec<News>, String> {
         match item {
             Attached::Begin { seq, records: None, last } => {
                 self.live = true;
                 self.last = last;
                 self.from = seq;
-                Vec::new()
+                Ok(Vec::new())
             }
             Attached::Begin { seq, records: Some(wanted), last } => {
                 self.wanted = wanted;
@@ -162,17 +176,16 @@ impl Reading {
                 self.records.extend(records);
                 let read = self.records.len();
                 let mut news = vec![News::Loading { read, of: self.wanted + self.behind() }];
-                news.extend(self.finish_if_whole());
-                news
+                news.extend(self.finish_if_whole()?);
+                Ok(news)
             }
             Attached::Events(rows) => {
-                let events: Vec<Arc<Recorded>> = rows
-                    .into_iter()
-                    .filter_map(|(seq, at, kind, body)| {
-                        let event = Event::from_stored(&kind, body.get()).ok()?;
-                        Some(Arc::new(Recorded { seq, at, event }))
-                    })
-                    .collect();
+                let event = |(seq, at, kind, body): (Seq, Timestamp, String, Box<RawValue>)| {
+                    let event = Event::from_stored(&kind, body.get()).map_err(|error| error.to_string())?;
+                    Ok(Arc::new(Recorded { seq, at, event }))
+                };
+                let events: Vec<Arc<Recorded>> =
+                    rows.into_iter().map(event).collect::<Result<_, String>>()?;
                 match &mut self.state {
                     Some(state) if !self.live => {
                         for event in &events {
@@ -181,10 +194,10 @@ impl Reading {
                         let read = self.wanted + (state.seq().0 - self.from.0) as usize;
                         let of = self.wanted + self.behind();
                         let mut news = vec![News::Loading { read, of }];
-                        news.extend(self.finish_if_whole());
-                        news
+                        news.extend(self.finish_if_whole()?);
+                        Ok(news)
                     }
-                    _ => vec![News::Events(events)],
+                    _ => Ok(vec![News::Events(events)]),
                 }
             }
         }
@@ -195,51 +208,59 @@ impl Reading {
         (self.last.0 - self.from.0) as usize
     }
 
-    fn finish_if_whole(&mut self) -> Vec<News> {
+    fn finish_if_whole(&mut self) -> Result<Vec<News>, String> {
         if self.state.is_none() && self.records.len() >= self.wanted {
             let rows = self.records.iter().map(|(kind, id, body)| (kind.as_str(), id.as_str(), body.get()));
-            // What cannot be read was written by another version, and the server would have said so.
-            self.state = Some(State::restore(self.from, rows).unwrap_or_default());
+            self.state = Some(State::restore(self.from, rows).map_err(|error| error.to_string())?);
             self.records = Vec::new();
         }
         if self.state.as_ref().is_some_and(|state| state.seq() >= self.last) {
             self.live = true;
-            return self.state.take().map(|state| News::State(Box::new(state))).into_iter().collect();
+            return Ok(self.state.take().map(|state| News::State(Box::new(state))).into_iter().collect());
         }
-        Vec::new()
+        Ok(Vec::new())
     }
 }
 
-/// The last events before we came.
+/// The last events before we came; without them the list of events begins with now.
 fn past(folder: &Path) -> Vec<Arc<Recorded>> {
-    let mut events = Vec::new();
-    let query = EventsAsk { tail: Some(PAST), ..EventsAsk::default() };
-    read_events(folder, query, &mut |event| events.push(Arc::new(event)));
-    events
+    read_events(folder, EventsAsk { tail: Some(PAST), ..EventsAsk::default() }).unwrap_or_default()
 }
 
-/// Reads events of the log, oldest first.
-pub(crate) fn read_events(folder: &Path, query: EventsAsk, each: &mut dyn FnMut(Recorded)) {
-    let Ok(mut connection) = Connection::open(folder) else { return };
-    let _ = connection.ask(&request(Ask::Events { query }), |item| {
-        if let Some(event) = recorded(item.get()) {
-            each(event);
+/// Reads events of the log, oldest first: all that were asked for, or why not.
+pub(crate) fn read_events(folder: &Path, query: EventsAsk) -> Result<Vec<Arc<Recorded>>, String> {
+    let mut connection = Connection::open(folder).map_err(|error| error.to_string())?;
+    let mut events = Vec::new();
+    let mut unreadable = None;
+    let answer = connection.ask(&request(Ask::Events { query }), |item| match recorded(item.get()) {
+        Ok(event) => {
+            events.push(Arc::new(event));
+            true
         }
-        true
+        Err(why) => {
+            unreadable = Some(why);
+            false
+        }
     });
+    match (unreadable, answer) {
+        (Some(why), _) => Err(why),
+        (None, Ok(Ok(_))) => Ok(events),
+        (None, Ok(Err(refusal))) => Err(refusal.message),
+        (None, Err(error)) => Err(error.to_string()),
+    }
 }
 
 /// An event as the log shows it to people.
-fn recorded(text: &str) -> Option<Recorded> {
+fn recorded(text: &str) -> Result<Recorded, String> {
     #[derive(serde::Deserialize)]
     struct Place {
         seq: Seq,
         at: Timestamp,
         r#type: String,
     }
-    let place: Place = serde_json::from_str(text).ok()?;
-    let event = Event::from_stored(&place.r#type, text).ok()?;
-    Some(Recorded { seq: place.seq, at: place.at, event })
+    let place: Place = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let event = Event::from_stored(&place.r#type, text).map_err(|error| error.to_string())?;
+    Ok(Recorded { seq: place.seq, at: place.at, event })
 }
 
 /// Asks for the alerts that only whoever serves the town knows of.
@@ -257,5 +278,53 @@ fn look_for_alerts(folder: &Path, tell: &Tell, ended: &AtomicBool) {
             }
         }
         thread::sleep(LOOK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Yard;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).expect("JSON")
+    }
+
+    /// The events of a log as a server sends them.
+    fn sent(yard: &Yard) -> Attached {
+        let row = |event: &Arc<Recorded>| {
+            (event.seq, event.at, event.event.kind().to_owned(), raw(&event.event.body()))
+        };
+        Attached::Events(yard.log.iter().map(row).collect())
+    }
+
+    #[test]
+    fn events_that_follow_a_checkpoint_are_part_of_the_state() {
+        let mut yard = Yard::with_cap(1);
+        yard.bead("gt-1", "work", |_| {});
+        let mut reading = Reading::default();
+        let last = yard.state.seq();
+        let begin = Attached::Begin { seq: Seq(0), records: Some(0), last };
+        assert!(reading.take(begin).expect("read").is_empty() && !reading.caught_up());
+        let news = reading.take(sent(&yard)).expect("read");
+        assert!(reading.caught_up());
+        let state = news.into_iter().find_map(|news| match news {
+            News::State(state) => Some(state),
+            _ => None,
+        });
+        state.expect("the state").check_same_as(&yard.state).expect("the same town");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_an_error_and_not_another_town() {
+        let mut reading = Reading::default();
+        reading.take(Attached::Begin { seq: Seq(0), records: None, last: Seq(0) }).expect("read");
+        let newer = vec![(Seq(1), Timestamp::default(), "moon.rose".to_owned(), raw("{}"))];
+        let why = reading.take(Attached::Events(newer)).expect_err("unknown");
+        assert!(why.contains("moon.rose"), "{why}");
+        let mut reading = Reading::default();
+        reading.take(Attached::Begin { seq: Seq(0), records: Some(1), last: Seq(0) }).expect("read");
+        let broken = vec![("bead".to_owned(), "gt-1".to_owned(), raw("{}"))];
+        assert!(reading.take(Attached::Records(broken)).is_err());
     }
 }

@@ -246,16 +246,9 @@ impl Running {
             }
             Effect::ReadHistory => {
                 let folder = self.folder.clone();
-                self.on_a_thread(move |_| {
-                    let mut events = Vec::new();
-                    read_events(&folder, yard_client::EventsAsk::default(), &mut |event| {
-                        events.push(Arc::new(event));
-                    });
-                    if events.is_empty() {
-                        Msg::NoHistory("nobody answers".to_owned())
-                    } else {
-                        Msg::History(events)
-                    }
+                self.on_a_thread(move |_| match read_events(&folder, yard_client::EventsAsk::default()) {
+                    Ok(events) => Msg::History(events),
+                    Err(why) => Msg::NoHistory(why),
                 });
             }
             Effect::Copy { what, text } => {
