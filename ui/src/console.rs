@@ -183,6 +183,8 @@ pub struct Console {
     pub convoy: Option<ConvoyId>,
     /// Places in the other lists.
     pub convoys: Cursor,
+    /// The convoy that the cursor of the list is on: it stays there when the list is ordered anew.
+    pub convoy_picked: Option<ConvoyId>,
     /// Of the open convoy's beads.
     pub members: Cursor,
     /// Of workers.
@@ -244,6 +246,7 @@ impl Console {
             table: Table::default(),
             convoy: None,
             convoys: Cursor::default(),
+            convoy_picked: None,
             members: Cursor::default(),
             agents: Cursor::default(),
             problems_at: Cursor::default(),
@@ -395,6 +398,16 @@ impl Console {
             Some(cursor) => cursor.at = row,
             None => self.table.move_to(row),
         }
+        if self.view == View::Convoys && self.convoy.is_none() {
+            self.convoy_picked = self.convoy_list().get(row).cloned();
+        }
+    }
+
+    /// Puts the cursor of the list of convoys back on its convoy.
+    pub fn find_convoy(&mut self) {
+        let list = self.convoy_list();
+        let found = self.convoy_picked.as_ref().and_then(|picked| list.iter().position(|id| id == picked));
+        self.convoys.at = found.unwrap_or(self.convoys.at);
     }
 
     /// The convoys in the order of the list: what is under way first, what is over last, the newest first.

@@ -85,6 +85,8 @@ pub enum Pick {
     Copy(String, String),
     /// Stages these.
     Stage(Vec<String>),
+    /// Says something.
+    Say(String),
     /// Nothing: the question is taken back.
     Stay,
     /// Leaves.

@@ -13,6 +13,7 @@ mod eventlist;
 mod feed;
 pub mod filter;
 pub mod forecasts;
+mod glossary;
 pub mod glyphs;
 pub mod keys;
 pub mod layers;

@@ -90,6 +90,9 @@ pub struct Context {
     /// Held back by a person.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
+    /// By whom.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<String>,
     /// Which executor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executor: Option<String>,
@@ -370,8 +373,11 @@ impl State {
                     }
                 });
             }
-            ContextEvent::Held { id, held, .. } => {
-                self.change_context(id, |context| context.held = *held);
+            ContextEvent::Held { id, held, actor } => {
+                self.change_context(id, |context| {
+                    context.held = *held;
+                    context.held_by = held.then(|| actor.clone());
+                });
             }
             ContextEvent::Prioritised { id, priority, .. } => {
                 self.unqueue(id);

@@ -395,7 +395,8 @@ impl State {
     ) -> Option<()> {
         use ReasonCode as C;
         if context.held {
-            tell(C::Held, &|| Reason::new(C::Held, format!("held; ym unhold {}", context.bead())))?;
+            let by = context.held_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+            tell(C::Held, &|| Reason::new(C::Held, format!("held{by}; ym unhold {}", context.bead())))?;
         }
         if let Some(until) = context.not_before.filter(|t| *t > self.clock) {
             tell(C::NotBefore, &|| Reason::new(C::NotBefore, format!("not before {until}")).until(until))?;

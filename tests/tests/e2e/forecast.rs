@@ -67,7 +67,7 @@ fn a_convoy_is_forecast_before_its_launch_and_followed_after_it() {
     let held = town.json(["forecast"]);
     assert_eq!(ids(&held["stuck"]), ["y-b", "y-c"]);
     let text = town.run(["forecast", &convoy]).ok().stdout;
-    assert!(text.contains("held; ym unhold y-b") && text.contains("without what is stuck"), "{text}");
+    assert!(text.contains("; ym unhold y-b") && text.contains("without what is stuck"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert_eq!(town.refused(["forecast", "hq-cv-nobody"]), "unknown-convoy");
 }

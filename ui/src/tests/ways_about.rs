@@ -350,3 +350,26 @@ fn typing_into_help_does_not_press_keys() {
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Quit(_))));
     assert!(matches!(session.console.layers.last(), Some(Layer::Finder(_))));
 }
+
+#[test]
+fn help_knows_the_words_on_the_screen() {
+    for word in ["slack", "held", "breaker", "sling", "polecats"] {
+        let mut session = apollo();
+        session.press("?").typing(word);
+        assert!(!session.screen().contains("nothing is called like that"), "{word}");
+    }
+}
+
+#[test]
+fn the_cursor_of_the_list_of_convoys_stays_on_its_convoy() {
+    let mut session = apollo();
+    session.press("2 j");
+    let picked = session.console.subject();
+    assert!(picked.is_some());
+    let crate::console::Subject::Convoy(id) = picked.clone().expect("a convoy") else { panic!("{picked:?}") };
+    let command = yard_engine::Command::ConvoyClose { id: id.to_string(), reason: None, force: true };
+    session.yard.must(&command);
+    session.tick();
+    crate::prepare(&mut session.console);
+    assert_eq!(session.console.subject(), picked, "wherever it stands in the list now");
+}

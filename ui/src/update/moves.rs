@@ -91,6 +91,9 @@ pub(super) fn search(console: &mut Console, on: bool) -> bool {
 
 /// Scrolls the list so that its cursor is in sight.
 pub(super) fn scroll(console: &mut Console) {
+    if console.view == View::Convoys && console.convoy.is_none() {
+        console.find_convoy();
+    }
     let (rows, height) = (rows(console), list_height(console));
     match console.list() {
         Some(cursor) => cursor.scroll(rows, height),

@@ -191,7 +191,9 @@ pub fn perform(console: &mut Console, act: Act) -> Vec<Effect> {
         }
         Act::Prompt => push(console, Layer::Line(Line::new(LineKind::Prompt, ""))),
         Act::Palette => push(console, Layer::Finder(finder("palette", palette(console)))),
-        Act::Help => push(console, Layer::Finder(finder("help", help()))),
+        Act::Help => {
+            push(console, Layer::Finder(finder("help", help().into_iter().chain(glossary()).collect())))
+        }
         Act::Mark => mark(console),
         Act::Range => range(console),
         Act::MarkAll => {
@@ -298,6 +300,10 @@ pub(super) fn pick(console: &mut Console, pick: Pick) -> Vec<Effect> {
         Pick::Stage(targets) => {
             console.say("planning…");
             vec![Effect::Stage { targets, file: None }]
+        }
+        Pick::Say(words) => {
+            console.say(words);
+            Vec::new()
         }
         Pick::Stay => Vec::new(),
         Pick::Leave(leaving) => vec![Effect::Quit(leaving)],
@@ -509,6 +515,16 @@ fn shell(console: &mut Console) -> Vec<Effect> {
 
 fn help() -> Vec<Entry> {
     ACTIONS.iter().map(entry_of).collect()
+}
+
+/// The words on the screen: choosing one says what it means.
+fn glossary() -> impl Iterator<Item = Entry> {
+    crate::glossary::WORDS.iter().map(|(word, meaning)| Entry {
+        keys: String::new(),
+        title: (*word).to_owned(),
+        help: (*meaning).to_owned(),
+        pick: Pick::Say((*meaning).to_owned()),
+    })
 }
 
 fn palette(console: &Console) -> Vec<Entry> {

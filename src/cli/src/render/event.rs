@@ -29,7 +29,7 @@ mod tests {
         let paused = json!({"seq": 8, "at": "2026-11-16T09:30:00.000Z", "type": "scheduler.paused",
             "pause": {"by": "ann", "at": "2026-11-16T09:30:00.000Z", "reason": "lunch"}});
         assert!(
-            event_line(&paused, 120).ends_with("scheduler.paused by=ann reason=lunch"),
+            event_line(&paused, 120).ends_with("scheduler.paused dispatch is paused: lunch (ann)"),
             "{}",
             event_line(&paused, 120)
         );

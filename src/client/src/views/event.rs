@@ -8,9 +8,10 @@ use yard_engine::town::TownEvent;
 use yard_engine::{Event, Recorded, Seq, Timestamp};
 
 use super::history::history_line;
+use super::show::outcome_words;
 
-/// What happened, from an event as it stands in the log's JSON. Events of a bead read like its history, those of convoys and alerts are sentences; of others, their
-/// plain fields.
+/// What happened, from an event as it stands in the log's JSON. Events of a bead read like its history, most others are
+/// sentences; of the rest, their plain fields.
 pub fn event_words(value: &Value) -> String {
     let subject = event_subject(value);
     let Some((reason, actor)) = words(value) else {
@@ -65,7 +66,25 @@ fn sentence(event: &Event) -> Option<(String, String)> {
             Some((format!("works in session {session}"), String::new()))
         }
         Event::Dispatch(DispatchEvent::Heard { .. }) => Some(("writes".to_owned(), String::new())),
-        Event::Town(_)
+        Event::Dispatch(DispatchEvent::Ended { id, outcome, .. }) => {
+            Some((format!("{id} {}", outcome_words(outcome)), String::new()))
+        }
+        Event::Town(TownEvent::Paused { pause }) => {
+            let reason = pause.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            Some((format!("dispatch is paused{reason}"), pause.by.clone()))
+        }
+        Event::Town(TownEvent::Resumed { actor }) => Some(("dispatch goes on".to_owned(), actor.clone())),
+        Event::Town(TownEvent::ClockAdvanced {}) => Some(("something became due".to_owned(), String::new())),
+        Event::Town(TownEvent::SettingsChanged { .. }) => {
+            Some(("the settings were read anew".to_owned(), String::new()))
+        }
+        Event::Town(TownEvent::HostGate { closed_because: Some(why) }) => {
+            Some((format!("the host takes no new work: {why}"), String::new()))
+        }
+        Event::Town(TownEvent::HostGate { closed_because: None }) => {
+            Some(("the host takes new work again".to_owned(), String::new()))
+        }
+        Event::Town(TownEvent::Repaired { .. })
         | Event::Rig(_)
         | Event::Bead(_)
         | Event::Context(_)

@@ -198,7 +198,7 @@ impl Tx<'_> {
                 }
                 old.renew_budgets();
                 old.fields.last_failure = None;
-                (old.deadline, old.held) = (None, false);
+                (old.deadline, old.held, old.held_by) = (None, false, None);
                 let verdict = entry.work.verdict;
                 self.open_successor(asker.actor, old);
                 self.end_cost_alerts();

@@ -317,6 +317,7 @@ impl Tx<'_> {
             deadline: request.deadline,
             rest_until: None,
             held: false,
+            held_by: None,
             executor: request.executor.clone(),
             forced: request.force,
             no_boot: request.no_boot,

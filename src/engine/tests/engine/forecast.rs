@@ -308,7 +308,7 @@ fn what_needs_a_person_is_stuck_and_so_is_what_waits_for_it() {
     let forecast = of_town(&town);
     assert_eq!((forecast.left, path(&forecast)), (1, vec!["gt-fine"]), "{:?}", forecast.stuck);
     let expected = [
-        ("gt-held", "held; ym unhold"),
+        ("gt-held", "held by ada; ym unhold"),
         ("gt-gated", "its status is blocked"),
         ("w-parked", "rig web is parked"),
         ("gt-fails", "no more retries"),
