@@ -165,6 +165,8 @@ fn change(knob: &Knob) -> Option<Change> {
         Kind::Cap(Limit::Account(name)) => {
             Change::AccountMaxPolecats(name.clone(), u64::try_from(tried).ok())
         }
+        // Tasks have no forecast of their own to try anything on.
+        Kind::Cap(Limit::Tasks | Limit::TasksOf(_)) => return None,
         Kind::Paused => Change::Paused(on),
         Kind::Parked(rig) => Change::Parked(rig.clone(), on),
         Kind::Held(bead) => Change::Hold(bead.clone(), on),

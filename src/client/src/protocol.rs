@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use yard_engine::{Command, Refusal, Seq, Timestamp};
 
 use crate::document::Document;
+use crate::views::task::TaskFilter;
 
 /// Version of this protocol; a server of another version is refused with a clear message.
 pub const PROTOCOL_VERSION: u32 = 1;
@@ -104,6 +105,22 @@ pub enum Ask {
         /// What this many slots of the town would change.
         max_polecats: Option<i64>,
     },
+    /// Tasks of the HTTP API.
+    Tasks {
+        /// Which.
+        filter: TaskFilter,
+    },
+    /// One of them.
+    Task {
+        /// Which.
+        id: String,
+        /// Only if it belongs to this agent.
+        agent: Option<String>,
+    },
+    /// What becomes of them altogether.
+    TaskStats,
+    /// Figures for a monitoring system.
+    Metrics,
     /// `alerts`.
     Alerts {
         /// Those somebody has seen, too.

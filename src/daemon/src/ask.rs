@@ -136,7 +136,7 @@ fn read_unserved(town: &TownDir, ask: &Ask) -> Result<Option<Answered>, AskError
     if (state.live_count() > 0 || any_news(&state, town)) && lease_is_free {
         return Ok(None);
     }
-    let daemon = DaemonView { running: false, pid: None };
+    let daemon = DaemonView { running: false, pid: None, http: None };
     let desk = Desk { state: &state, town, transient: Vec::new(), daemon };
     last_word(vec![desk.answer(ask)], &mut |_| true).map(Some)
 }

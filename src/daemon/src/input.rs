@@ -2,8 +2,10 @@
 
 use tokio::sync::mpsc;
 use yard_client::{Reply, Request};
-use yard_engine::{AlertId, SourceReading};
+use yard_engine::{AlertId, BeadId, DispatchId, SourceReading, WebhookFailure};
 use yard_workers::{Waker, WorkerReport};
+
+use crate::http::ActionOutcome;
 
 /// Replies that may wait in a connection before its client counts as too slow.
 pub(crate) const REPLY_BACKLOG: usize = 4096;
@@ -28,6 +30,20 @@ pub(crate) enum Input {
         id: AlertId,
         /// What went wrong.
         error: Option<String>,
+    },
+    /// An action over HTTP came to an end.
+    ActionAnswered {
+        /// Which attempt.
+        dispatch: DispatchId,
+        /// What came of it.
+        outcome: ActionOutcome,
+    },
+    /// A webhook was sent, or could not be.
+    WebhookTried {
+        /// Of which task.
+        task: BeadId,
+        /// What went wrong.
+        failure: Option<WebhookFailure>,
     },
     /// The process was asked to end (SIGTERM, SIGINT).
     Terminate,

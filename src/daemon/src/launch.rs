@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use yard_engine::bead::Bead;
-use yard_engine::command::SlingRequest;
+use yard_engine::command::{NewTask, SlingRequest};
 use yard_engine::context::{Context, ContextFields};
 use yard_engine::dispatch::{Category, Dispatch};
 use yard_engine::readiness::WORKER_ACTOR_PREFIX;
@@ -196,6 +196,20 @@ pub(crate) fn kitchen(state: &State, town: &TownDir, request: &SlingRequest) -> 
     kitchen
 }
 
+/// The same for tasks that name a formula.
+pub(crate) fn kitchen_of_tasks(state: &State, town: &TownDir, tasks: &[NewTask]) -> Kitchen {
+    let mut kitchen = Kitchen::default();
+    for task in tasks {
+        let (Some(formula), Some((rig, bead))) = (&task.formula, state.foretell_task(task)) else { continue };
+        let request =
+            SlingRequest { vars: task.vars(), args: Some(task.action.clone()), ..SlingRequest::default() };
+        if let Err(error) = cook_request(state, town, &request, &rig, formula, &bead) {
+            kitchen.spoiled.insert((rig, formula.clone()), error);
+        }
+    }
+    kitchen
+}
+
 fn try_cooking(
     state: &State,
     town: &TownDir,
@@ -205,10 +219,21 @@ fn try_cooking(
     bead: &BeadId,
 ) -> Result<(), String> {
     let Some(entry) = state.bead(bead) else { return Ok(()) };
+    cook_request(state, town, request, rig, formula, &entry.bead)
+}
+
+fn cook_request(
+    state: &State,
+    town: &TownDir,
+    request: &SlingRequest,
+    rig: &RigName,
+    formula: &FormulaName,
+    bead: &Bead,
+) -> Result<(), String> {
     let vars: Vec<String> = request.vars.iter().map(|(k, v)| format!("{k}={v}")).collect();
     let fields = ContextFields {
         version: 1,
-        work_bead_id: bead.clone(),
+        work_bead_id: bead.id.clone(),
         target_rig: rig.clone(),
         formula: Some(formula.clone()),
         args: request.args.clone(),
@@ -226,7 +251,7 @@ fn try_cooking(
         dispatch_failures: 0,
         last_failure: None,
     };
-    cook_for(state, town, &entry.bead, rig, formula, &fields).map(|_| ())
+    cook_for(state, town, bead, rig, formula, &fields).map(|_| ())
 }
 
 /// What an exit record means to the engine: the formula's exit codes decide the class of a failure.

@@ -35,6 +35,10 @@ pub(crate) fn is_read(ask: &Ask) -> bool {
         | Ask::ConvoyStranded
         | Ask::Forecast { .. }
         | Ask::Alerts { .. }
+        | Ask::Tasks { .. }
+        | Ask::Task { .. }
+        | Ask::TaskStats
+        | Ask::Metrics
         | Ask::Show { .. }
         | Ask::Why { .. }
         | Ask::LogOf { .. } => true,
@@ -74,6 +78,12 @@ impl Desk<'_> {
                 Reply::document(&views::forecast(state, convoy.as_ref(), *max_polecats, now, running))
             }
             Ask::Alerts { all } => Reply::document(&views::alerts(state, *all, self.transient.clone())),
+            Ask::Tasks { filter } => Reply::document(&views::task::tasks(state, filter)),
+            Ask::Task { id, agent } => {
+                Reply::document(&views::task::task_by_id(state, id, agent.as_deref())?)
+            }
+            Ask::TaskStats => Reply::document(&views::task::task_stats(state)),
+            Ask::Metrics => Reply::document(&views::metrics(state, self.daemon.running)),
             Ask::Show { id } => self.show(id)?,
             Ask::Why { id } if state.find_convoy(id).is_ok() => {
                 found(views::why_convoy(state, &state.find_convoy(id)?), id)?

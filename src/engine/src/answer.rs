@@ -4,8 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::dispatch::StopReason;
 use crate::plan::{PlanReason, Start};
+use crate::refusal::Refusal;
 use crate::stage::StagePlan;
-use crate::{ContextId, ConvoyId, DispatchId, RigName};
+use crate::task::TaskState;
+use crate::{BeadId, ContextId, ConvoyId, DispatchId, RigName, Timestamp};
 
 /// What a command answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -54,6 +56,11 @@ pub enum Answer {
         convoy_id: ConvoyId,
         /// What became of the beads of its first wave.
         wave1: Vec<SlingResult>,
+    },
+    /// What became of submitted tasks.
+    Tasks {
+        /// One per task.
+        receipts: Vec<TaskReceipt>,
     },
     /// What the safety scan found, and did.
     Recovered {
@@ -179,4 +186,51 @@ pub enum SlingAction {
     Skipped,
     /// Refused, with a code.
     Refused,
+}
+
+/// What became of one submitted task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskReceipt {
+    /// Its id; none if it was not even recorded.
+    pub id: Option<BeadId>,
+    /// Where it stands.
+    pub state: TaskState,
+    /// Its place among those that wait.
+    pub position: Option<u64>,
+    /// When it was taken in.
+    pub created_at: Option<Timestamp>,
+    /// Why it was not taken in.
+    pub refusal: Option<Refusal>,
+    /// How full the queues were that had no room for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full: Option<FullQueue>,
+    /// The same request was made before; this is what became of it.
+    pub replayed: bool,
+}
+
+/// How full the queues were when a task was turned away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FullQueue {
+    /// Tasks that waited.
+    pub queued: u64,
+    /// Tasks that may wait.
+    pub max_queue: u64,
+    /// Tasks that may wait of one agent.
+    pub max_per_agent: u64,
+}
+
+impl TaskReceipt {
+    /// Of a task that is not recorded.
+    pub(crate) fn refused(refusal: Refusal) -> Self {
+        let state = TaskState::Rejected;
+        Self {
+            id: None,
+            state,
+            position: None,
+            created_at: None,
+            refusal: Some(refusal),
+            full: None,
+            replayed: false,
+        }
+    }
 }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::state::State;
+use crate::task::TaskPlace;
 use crate::{AccountName, RigName};
 
 /// A configured limit on live workers.
@@ -15,13 +16,25 @@ pub enum Limit {
     Rig(RigName),
     /// One account.
     Account(AccountName),
+    /// All tasks of the HTTP API: `http.max_inflight`.
+    Tasks,
+    /// The tasks of one of its agents: `http.max_per_agent_inflight`.
+    TasksOf(String),
 }
 
 impl Limit {
-    /// The limits a worker of this rig and account counts against.
-    pub(crate) fn of(rig: &RigName, account: Option<&AccountName>) -> impl Iterator<Item = Self> {
+    /// The limits that work of this rig, account and task counts against. An action over HTTP takes no worker, so the
+    /// limits on workers are not its concern.
+    pub(crate) fn of(
+        rig: &RigName,
+        account: Option<&AccountName>,
+        task: Option<&TaskPlace>,
+    ) -> impl Iterator<Item = Self> + use<> {
+        let takes_worker = task.is_none_or(|task| task.takes_worker);
         let account = account.cloned().map(Self::Account);
-        [Self::Town, Self::Rig(rig.clone())].into_iter().chain(account)
+        let of_workers = [Self::Town, Self::Rig(rig.clone())].into_iter().chain(account);
+        let of_tasks = task.map(|task| [Self::Tasks, Self::TasksOf(task.agent.clone())]);
+        of_workers.filter(move |_| takes_worker).chain(of_tasks.into_iter().flatten())
     }
 
     /// The name shown to people: `town`, `rig api`, `account main`.
@@ -30,6 +43,8 @@ impl Limit {
             Self::Town => "town".to_owned(),
             Self::Rig(name) => format!("rig {name}"),
             Self::Account(name) => format!("account {name}"),
+            Self::Tasks => "tasks".to_owned(),
+            Self::TasksOf(agent) => format!("tasks of {agent}"),
         }
     }
 }
@@ -65,6 +80,8 @@ impl State {
                 configured.or_else(|| self.rigs.get(name).and_then(|r| r.max_polecats))
             }
             Limit::Account(name) => self.settings.accounts.get(name).and_then(|a| a.max_polecats),
+            Limit::Tasks => Some(self.settings.http.max_inflight),
+            Limit::TasksOf(_) => Some(self.settings.http.max_per_agent_inflight),
         };
         Room { max, active: self.active.get(limit).copied().unwrap_or(0) }
     }
@@ -73,7 +90,8 @@ impl State {
     pub fn limits(&self) -> Vec<(Limit, Room)> {
         let rigs = self.rigs.keys().cloned().map(Limit::Rig);
         let accounts = self.settings.accounts.keys().cloned().map(Limit::Account);
-        let all = std::iter::once(Limit::Town).chain(rigs).chain(accounts);
+        let tasks = (!self.tasks.is_empty()).then_some(Limit::Tasks);
+        let all = std::iter::once(Limit::Town).chain(rigs).chain(accounts).chain(tasks);
         let rooms = all.map(|limit| (limit.clone(), self.room(&limit)));
         rooms.filter(|(limit, room)| *limit == Limit::Town || room.max.is_some()).collect()
     }

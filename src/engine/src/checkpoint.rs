@@ -10,6 +10,8 @@ use crate::preempt::Cycle;
 use crate::settings::Settings;
 use crate::spending::Spending;
 use crate::state::State;
+use crate::stored::is_default;
+use crate::task::TaskCounts;
 use crate::town::{Pause, Undoable};
 use crate::{AccountName, AlertId, BeadId, ContextId, ConvoyId, DispatchId, RigName, Seq, Timestamp};
 
@@ -23,6 +25,7 @@ pub(crate) enum Entity {
     Dispatch(DispatchId),
     Convoy(ConvoyId),
     Alert(AlertId),
+    Task(BeadId),
 }
 
 /// A record as a row: `body` is none when it is gone.
@@ -69,6 +72,8 @@ struct TownRow {
     preemption: Option<Cycle>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     promised: Option<ContextId>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    tasks: TaskCounts,
 }
 
 fn json<T: Serialize>(record: &T) -> String {
@@ -91,7 +96,7 @@ impl State {
     pub fn take_changed_beads(&mut self) -> Vec<BeadId> {
         let changed = std::mem::take(&mut self.dirty).into_iter();
         let beads = changed.filter_map(|entity| match entity {
-            Entity::Bead(id) => Some(id),
+            Entity::Bead(id) | Entity::Task(id) => Some(id),
             Entity::Context(id) => self.contexts.get(&id).map(|context| context.bead().clone()),
             Entity::Dispatch(id) => Some(id.bead().clone()),
             Entity::Town | Entity::Rig(_) | Entity::Convoy(_) | Entity::Alert(_) => None,
@@ -115,6 +120,7 @@ impl State {
                     cooling: self.cooling.clone(),
                     preemption: self.preemption.clone(),
                     promised: self.promised.clone(),
+                    tasks: self.task_counts.clone(),
                 };
                 ("town", "town".to_owned(), Some(json(&row)))
             }
@@ -124,6 +130,7 @@ impl State {
             Entity::Dispatch(id) => ("dispatch", id.to_string(), self.dispatches.get(id).map(json)),
             Entity::Convoy(id) => ("convoy", id.to_string(), self.convoys.get(id).map(json)),
             Entity::Alert(id) => ("alert", id.to_string(), self.alerts.get(id).map(json)),
+            Entity::Task(id) => ("task", id.to_string(), self.tasks.get(id).map(json)),
         };
         CheckpointRow { kind, id, body }
     }
@@ -168,6 +175,7 @@ impl State {
                 self.cooling = row.cooling;
                 self.preemption = row.preemption;
                 self.promised = row.promised;
+                self.task_counts = row.tasks;
             }
             "rig" => {
                 let rig: crate::rig::Rig = read(body)?;
@@ -185,6 +193,10 @@ impl State {
             "convoy" => {
                 let convoy: crate::convoy::Convoy = read(body)?;
                 self.convoys.insert(convoy.id.clone(), convoy);
+            }
+            "task" => {
+                let task: crate::task::Task = read(body)?;
+                self.tasks.insert(task.id.clone(), task);
             }
             "alert" => {
                 let alert: crate::alert::Alert = read(body)?;

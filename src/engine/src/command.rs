@@ -4,13 +4,16 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-pub use crate::answer::{Answer, Recovery, RecoveryKind, SlingAction, SlingResult};
+pub use crate::answer::FullQueue;
+pub use crate::answer::{Answer, Recovery, RecoveryKind, SlingAction, SlingResult, TaskReceipt};
 use crate::bead::{BeadChange, BeadStatus, DepKind, Dependency, Verdict};
 use crate::money::Usd;
 use crate::rig::{Rig, RigSwitch};
 use crate::session::Session;
 use crate::settings::Merge;
+use crate::task::IdempotencyKey;
 use crate::town::Pause;
 use crate::undo::ConfigEdit;
 use crate::used::Used;
@@ -231,6 +234,18 @@ pub enum Command {
         /// What was typed; none takes the key out.
         value: Option<String>,
     },
+    /// Takes tasks of the HTTP API in, each by itself.
+    TaskSubmit {
+        /// The tasks.
+        tasks: Vec<NewTask>,
+    },
+    /// Calls a task off.
+    TaskCancel {
+        /// Which one.
+        id: String,
+        /// Only if it belongs to this agent.
+        agent: Option<String>,
+    },
     /// Takes the last operator command back.
     Undo,
     /// Does again what was taken back last.
@@ -367,6 +382,40 @@ pub struct NewBead {
     pub ephemeral: bool,
     /// For imports.
     pub is_template: bool,
+}
+
+/// A task to be taken in.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NewTask {
+    /// Whose it is.
+    pub agent: String,
+    /// What is to be done.
+    pub action: String,
+    /// The browser tab it is about.
+    pub tab: Option<String>,
+    /// The element it is about.
+    pub selector: Option<String>,
+    /// The same, in the old way.
+    pub reference: Option<String>,
+    /// More about it.
+    pub params: Option<Map<String, Value>>,
+    /// Lower is sooner.
+    pub priority: i64,
+    /// Not done by then: failed.
+    pub deadline: Option<Timestamp>,
+    /// Whom to tell of its end.
+    pub callback: Option<String>,
+    /// Attempts altogether; 0 means one.
+    pub max_attempts: u32,
+    /// Run by this formula instead of an action over HTTP.
+    pub formula: Option<FormulaName>,
+    /// In this rig instead of the first.
+    pub rig: Option<RigName>,
+    /// Tasks and beads that must be done first.
+    pub after: Vec<String>,
+    /// The client's own name for the request.
+    pub key: Option<IdempotencyKey>,
 }
 
 /// A convoy to be made.

@@ -4,11 +4,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bead::Verdict;
+use crate::capacity::Limit;
 use crate::money::Usd;
 use crate::session::Session;
 use crate::settings::Merge;
 use crate::state::State;
 use crate::stored::is_default;
+use crate::task::TaskPlace;
 use crate::used::Used;
 use crate::{AccountName, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, Millis, RigName, Timestamp};
 
@@ -96,6 +98,9 @@ pub struct Context {
     /// Which executor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executor: Option<String>,
+    /// It runs a task of the HTTP API, with its own lane, limits and number of attempts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskPlace>,
     /// Taken by force although somebody else is on it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forced: bool,
@@ -135,6 +140,11 @@ impl Context {
     /// Whether it is still scheduled.
     pub fn is_open(&self) -> bool {
         self.closed.is_none()
+    }
+
+    /// The limits that its run will count against.
+    pub(crate) fn limits(&self) -> impl Iterator<Item = Limit> + use<> {
+        Limit::of(&self.fields.target_rig, self.fields.account.as_ref(), self.task.as_ref())
     }
 
     /// The bead it is for.

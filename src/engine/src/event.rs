@@ -9,6 +9,7 @@ use crate::convoy::ConvoyEvent;
 use crate::dispatch::DispatchEvent;
 use crate::preempt::PreemptionEvent;
 use crate::rig::RigEvent;
+use crate::task::TaskEvent;
 use crate::town::TownEvent;
 use crate::{Seq, Timestamp};
 
@@ -32,6 +33,8 @@ pub enum Event {
     Alert(AlertEvent),
     /// Of a preemption.
     Preemption(PreemptionEvent),
+    /// Of a task.
+    Task(TaskEvent),
 }
 
 /// An event with its place in the log.
@@ -139,6 +142,16 @@ impl Event {
                 PreemptionEvent::Requested { .. } => "preemption.requested",
                 PreemptionEvent::Ended { .. } => "preemption.ended",
             },
+            Self::Task(e) => match e {
+                TaskEvent::Submitted { .. } => "task.submitted",
+                TaskEvent::Rejected { .. } => "task.rejected",
+                TaskEvent::Answered { .. } => "task.answered",
+                TaskEvent::Ended { .. } => "task.ended",
+                TaskEvent::Kept { .. } => "task.kept",
+                TaskEvent::Retired { .. } => "task.retired",
+                TaskEvent::WebhookDelivered { .. } => "webhook.delivered",
+                TaskEvent::WebhookFailed { .. } => "webhook.failed",
+            },
         }
     }
 
@@ -161,6 +174,7 @@ impl Event {
             "convoy" => serde_json::from_str(body).map(Self::Convoy),
             "alert" => serde_json::from_str(body).map(Self::Alert),
             "preemption" => serde_json::from_str(body).map(Self::Preemption),
+            "task" | "webhook" => serde_json::from_str(body).map(Self::Task),
             _ => serde_json::from_str(body).map(Self::Town),
         };
         let bad = |error| UnreadableEvent::BadBody { kind: kind.to_owned(), error };
@@ -174,7 +188,7 @@ impl Event {
 }
 
 /// Every type of event there is.
-pub const KINDS: [&str; 57] = [
+pub const KINDS: [&str; 65] = [
     "town.settings_changed",
     "scheduler.paused",
     "scheduler.resumed",
@@ -232,6 +246,14 @@ pub const KINDS: [&str; 57] = [
     "preemption.ended",
     "operator.redid",
     "context.budgets_put_back",
+    "task.submitted",
+    "task.rejected",
+    "task.answered",
+    "task.ended",
+    "task.kept",
+    "task.retired",
+    "webhook.delivered",
+    "webhook.failed",
 ];
 
 impl From<TownEvent> for Event {
@@ -267,6 +289,11 @@ impl From<AlertEvent> for Event {
 impl From<PreemptionEvent> for Event {
     fn from(event: PreemptionEvent) -> Self {
         Self::Preemption(event)
+    }
+}
+impl From<TaskEvent> for Event {
+    fn from(event: TaskEvent) -> Self {
+        Self::Task(event)
     }
 }
 impl From<ConvoyEvent> for Event {

@@ -10,6 +10,7 @@ use crate::dispatch::Dispatch;
 use crate::graph::Cycles;
 use crate::readiness::claimed_elsewhere;
 use crate::state::State;
+use crate::task::TaskIndex;
 use crate::{BeadId, ContextId, ConvoyId, DispatchId};
 
 /// A broken promise of the engine.
@@ -39,7 +40,29 @@ impl State {
         self.check_slots()?;
         self.check_graph()?;
         self.check_queue()?;
+        self.check_tasks()?;
         self.check_hunger()
+    }
+
+    /// What is kept about tasks is what the records give, and no more wait or run than were let in.
+    fn check_tasks(&self) -> Result<(), Violation> {
+        if self.tasks.is_empty() {
+            return ensure(self.task_index == TaskIndex::default(), || {
+                "forgotten tasks are listed".to_owned()
+            });
+        }
+        let mut derived = self.clone();
+        derived.rebuild_tasks();
+        ensure(derived.task_index == self.task_index, || {
+            format!("tasks {:?}, derived {:?}", self.task_index, derived.task_index)
+        })?;
+        for task in self.tasks.values().filter(|task| task.ended.is_some()) {
+            let work = self.work(&task.id);
+            ensure(work.is_none_or(|work| work.live.is_none() && work.context.is_none()), || {
+                format!("{} is over, but goes on", task.id)
+            })?;
+        }
+        Ok(())
     }
 
     /// Exactly those beads are to be fed that a convoy wants and nothing but room keeps back; none of a staged one.
@@ -117,7 +140,7 @@ impl State {
         ensure(live.iter().copied().eq(self.live.iter()), || "live index differs".to_owned())?;
         let mut active: BTreeMap<Limit, u64> = BTreeMap::new();
         for dispatch in self.live_dispatches() {
-            for limit in Limit::of(&dispatch.rig, dispatch.account.as_ref()) {
+            for limit in dispatch.limits() {
                 *active.entry(limit).or_default() += 1;
             }
         }
@@ -235,10 +258,9 @@ impl State {
             return Ok(());
         }
         for id in self.queue.ids() {
-            let fields = &self.contexts[id].fields;
-            let full =
-                Limit::of(&fields.target_rig, fields.account.as_ref()).any(|l| !self.room(&l).has_room());
-            ensure(full, || format!("{} is ready and there is room", fields.work_bead_id))?;
+            let context = &self.contexts[id];
+            let full = context.limits().any(|limit| !self.room(&limit).has_room());
+            ensure(full, || format!("{} is ready and there is room", context.bead()))?;
         }
         Ok(())
     }
@@ -286,6 +308,9 @@ impl State {
         same("victims", self.victims == other.victims)?;
         same("looks", self.looks == other.looks)?;
         same("renewal", self.renewed_at == other.renewed_at)?;
+        same("tasks", self.tasks == other.tasks)?;
+        same("counts of tasks", self.task_counts == other.task_counts)?;
+        same("lists of tasks", self.task_index == other.task_index)?;
         same("awaited closes", self.awaited_closes == other.awaited_closes)
     }
 }

@@ -44,6 +44,7 @@ mod state;
 mod stop;
 mod stored;
 mod stranded;
+pub mod task;
 pub mod time;
 pub mod town;
 mod trackers;
@@ -54,7 +55,7 @@ mod watch;
 
 pub use checkpoint::{CheckpointRow, UnreadableRow};
 pub use command::{Answer, Command};
-pub use decide::{Asker, Kitchen, WorkerExit};
+pub use decide::{Asker, Kitchen, WebhookFailure, WorkerExit};
 pub use event::{Event, Recorded, UnreadableEvent};
 pub use ids::{
     AccountName, AlertId, BadId, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, RigName, Seq,

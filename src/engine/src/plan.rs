@@ -131,7 +131,9 @@ impl State {
         if self.pause.is_some() {
             return Plan { to_dispatch: 0, skipped: ready as u64, reason: PlanReason::Paused };
         }
-        let free = self.room(&Limit::Town).free();
+        // What takes no worker starts however many are busy: then the limits of each decide, one by one.
+        let town = Some(Limit::Town).filter(|_| !self.queue.offers_work_without_worker());
+        let free = town.and_then(|town| self.room(&town).free());
         let free = if self.host_gate.is_some() { Some(0) } else { free };
         plan(free.map(|n| i64::try_from(n).unwrap_or(i64::MAX)), batch, ready as u64)
     }
@@ -163,6 +165,7 @@ impl State {
             context: context.id.clone(),
             account: context.fields.account.clone(),
             lane: Lane::of(context, self.settings.fairness),
+            task: context.task.clone(),
             executor: executor.unwrap_or_else(|| "local".to_owned()),
             order: self.seq.next().0,
             started_at: now,

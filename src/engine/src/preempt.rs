@@ -195,13 +195,12 @@ impl State {
 
     /// The limits that keep a context from starting.
     pub(crate) fn full_limits(&self, context: &Context) -> Vec<Limit> {
-        let limits = Limit::of(&context.fields.target_rig, context.fields.account.as_ref());
-        limits.filter(|limit| !self.room(limit).has_room()).collect()
+        context.limits().filter(|limit| !self.room(limit).has_room()).collect()
     }
 
     /// Whether the end of a dispatch would make room under every one of these limits.
     pub(crate) fn would_free(&self, dispatch: &Dispatch, full: &[Limit]) -> bool {
-        let held: BTreeSet<Limit> = Limit::of(&dispatch.rig, dispatch.account.as_ref()).collect();
+        let held: BTreeSet<Limit> = dispatch.limits().collect();
         full.iter().all(|limit| {
             let room = self.room(limit);
             held.contains(limit) && room.max.is_none_or(|max| room.active <= max)

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::capacity::Limit;
 use crate::context::Context;
 use crate::settings::{Fairness, Settings};
-use crate::{AccountName, ContextId, ConvoyId, Millis, RigName, Timestamp};
+use crate::{ContextId, ConvoyId, Millis, RigName, Timestamp};
 
 /// Whose queue a context stands in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -20,10 +20,18 @@ use crate::{AccountName, ContextId, ConvoyId, Millis, RigName, Timestamp};
 pub struct Lane(pub String);
 
 impl Lane {
-    /// The lane of a context under the configured fairness.
+    /// The lane of a context under the configured fairness; tasks stand in those of their agents in any case.
     pub(crate) fn of(context: &Context, fairness: Fairness) -> Self {
+        if let Some(task) = &context.task {
+            return Self::of_agent(&task.agent);
+        }
         let fields = &context.fields;
         Self::named(fairness, &fields.target_rig, fields.convoy.as_ref(), fields.agent.as_deref())
+    }
+
+    /// The lane of an agent of the HTTP API.
+    pub(crate) fn of_agent(agent: &str) -> Self {
+        Self(format!("http {agent}"))
     }
 
     /// The lane of a request with this rig, convoy and agent.
@@ -52,21 +60,12 @@ impl Lane {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ClassKey {
     lane: Lane,
-    rig: RigName,
-    account: Option<AccountName>,
+    limits: Vec<Limit>,
 }
 
 impl ClassKey {
     pub(crate) fn of(context: &Context, settings: &Settings) -> Self {
-        Self {
-            lane: Lane::of(context, settings.fairness),
-            rig: context.fields.target_rig.clone(),
-            account: context.fields.account.clone(),
-        }
-    }
-
-    fn limits(&self) -> impl Iterator<Item = Limit> {
-        Limit::of(&self.rig, self.account.as_ref())
+        Self { lane: Lane::of(context, settings.fairness), limits: context.limits().collect() }
     }
 }
 
@@ -81,7 +80,10 @@ pub(crate) struct OrderKey {
 impl OrderKey {
     pub(crate) fn of(context: &Context, settings: &Settings, now: Timestamp) -> Self {
         let enqueued_at = context.fields.enqueued_at.as_millis();
-        let key = Self::new(context.priority, enqueued_at, context.order, settings.aging);
+        let key = match &context.task {
+            None => Self::new(context.priority, enqueued_at, context.order, settings.aging),
+            Some(task) => Self::of_task(task.priority, enqueued_at, context.order, settings.aging),
+        };
         if context.ahead_from.is_some_and(|from| from <= now) { key.ahead() } else { key }
     }
 
@@ -93,6 +95,19 @@ impl OrderKey {
             Some(interval) => {
                 let interval = i64::try_from(interval.0).unwrap_or(i64::MAX);
                 enqueued_at.saturating_sub(priority.saturating_mul(interval))
+            }
+        };
+        Self { rank, enqueued_at, order }
+    }
+
+    /// The place of a task, whose numbers mean the opposite: lower is sooner.
+    fn of_task(priority: i64, enqueued_at: i64, order: u64, aging: Option<Millis>) -> Self {
+        let rank = match aging {
+            // One above the rank that is kept for the head of the lane.
+            None => priority.max(i64::MIN + 1),
+            Some(interval) => {
+                let interval = i64::try_from(interval.0).unwrap_or(i64::MAX);
+                enqueued_at.saturating_add(priority.saturating_mul(interval))
             }
         };
         Self { rank, enqueued_at, order }
@@ -192,7 +207,7 @@ impl Queue {
             let (.., lane) = self.serving.first()?;
             let (_, class) = self.lanes.get(lane)?.heads.first()?;
             let class = class.clone();
-            let full = class.limits().find(|limit| !has_room(limit));
+            let full = class.limits.iter().find(|limit| !has_room(limit)).cloned();
             match full {
                 Some(full) => self.wait_on(class, full),
                 None => return self.classes.get(&class)?.items.values().next().cloned(),
@@ -207,7 +222,7 @@ impl Queue {
         has_room: impl Fn(&Limit) -> bool,
     ) -> Option<ContextId> {
         let places = wanted.filter_map(|id| self.places.get(id).map(|place| (id, place)));
-        let fits = places.filter(|(_, (class, ..))| class.limits().all(|limit| has_room(&limit)));
+        let fits = places.filter(|(_, (class, ..))| class.limits.iter().all(&has_room));
         fits.min_by_key(|(_, (_, order, _))| *order).map(|(id, _)| id.clone())
     }
 
@@ -290,6 +305,53 @@ impl Queue {
                 self.waiting.remove(limit);
             }
         }
+    }
+
+    /// Notes when a lane was last served, for those of which no dispatch is left that would tell.
+    pub(crate) fn lane_served(&mut self, lane: &Lane, served: u64) {
+        self.change_lane(lane, |state| state.served = state.served.max(served));
+    }
+
+    /// Forgets a lane that nobody stands in.
+    pub(crate) fn forget_lane(&mut self, lane: &Lane) {
+        if self.lanes.get(lane).is_some_and(|state| state.running == 0 && state.heads.is_empty()) {
+            self.lanes.remove(lane);
+        }
+    }
+
+    /// Whether something waits for which the limits on workers do not count.
+    pub(crate) fn offers_work_without_worker(&self) -> bool {
+        self.classes.keys().any(|class| !class.limits.contains(&Limit::Town))
+    }
+
+    /// How many contexts of these lanes would start before this one, and it, if all could start one after the other;
+    /// none if it does not wait for room alone.
+    pub(crate) fn position(&self, id: &ContextId, lanes: impl Iterator<Item = Lane>) -> Option<u64> {
+        let (own, order, _) = self.places.get(id)?;
+        let ahead_in_lane = self.members(&own.lane).filter(|(other, _)| *other < order).count() as u64;
+        let ours = self.lanes.get(&own.lane)?;
+        // Lanes are served level by level: whoever has fewest running. Of two on the same level the one that joined it
+        // with more running goes first, because it was served longer ago.
+        let level = ours.running + ahead_in_lane;
+        let others = lanes.filter(|lane| *lane != own.lane).filter_map(|lane| {
+            let state = self.lanes.get(&lane)?;
+            let waiting = self.members(&lane).count() as u64;
+            let below = level.saturating_sub(state.running).min(waiting);
+            let first = (std::cmp::Reverse(state.running), state.served, state.place(&lane)?.2)
+                < (std::cmp::Reverse(ours.running), ours.served, ours.place(&own.lane)?.2);
+            let same_level = first && state.running <= level && below < waiting;
+            Some(below + u64::from(same_level))
+        });
+        Some(1 + ahead_in_lane + others.sum::<u64>())
+    }
+
+    fn members(&self, lane: &Lane) -> impl Iterator<Item = (&OrderKey, &ContextId)> {
+        let first = ClassKey { lane: lane.clone(), limits: Vec::new() };
+        let of_lane = self.classes.range(first..).take_while({
+            let lane = lane.clone();
+            move |(class, _)| class.lane == lane
+        });
+        of_lane.flat_map(|(_, class)| &class.items)
     }
 
     /// How many of a lane run, and when it was last served.

@@ -4,7 +4,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bead::{BeadEntry, BeadStatus, Verdict};
-use crate::capacity::Limit;
 use crate::context::{CloseReason, Context};
 use crate::dispatch::Recovery;
 use crate::graph::Cycles;
@@ -433,7 +432,7 @@ impl State {
         if let Some(busy) = &self.host_gate {
             tell(C::HostLoad, &|| Reason::new(C::HostLoad, busy.clone()))?;
         }
-        for limit in Limit::of(&context.fields.target_rig, context.fields.account.as_ref()) {
+        for limit in context.limits() {
             let room = self.room(&limit);
             if let (false, Some(max)) = (room.has_room(), room.max) {
                 tell(C::Capacity, &|| {

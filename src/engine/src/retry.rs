@@ -20,6 +20,9 @@ const YIELD_WAIT: Millis = Millis::seconds(1);
 
 /// Decides what follows a failure of this class, given how often the request failed before.
 pub(crate) fn next_try(settings: &Settings, context: &Context, category: Category) -> NextTry {
+    if let Some(task) = &context.task {
+        return next_try_of_task(settings, context, task.max_attempts, category);
+    }
     match category {
         Category::Crash => after(&settings.retry_crash, context.crashes)
             .map_or(NextTry::Never(Verdict::Failed), NextTry::After),
@@ -28,6 +31,20 @@ pub(crate) fn next_try(settings: &Settings, context: &Context, category: Categor
         Category::Yielded => NextTry::After(YIELD_WAIT),
         Category::HardCap => NextTry::Never(Verdict::Failed),
     }
+}
+
+/// A task says itself how often it may be tried.
+fn next_try_of_task(settings: &Settings, context: &Context, most: u32, category: Category) -> NextTry {
+    let (policy, failed) = match category {
+        Category::Crash => (&settings.retry_crash, context.crashes),
+        Category::Unavailable => (&settings.retry_unavailable, context.unavailables),
+        Category::Yielded => return NextTry::After(YIELD_WAIT),
+        Category::HardCap => return NextTry::Never(Verdict::Failed),
+    };
+    let attempts = context.crashes + context.unavailables + 1;
+    let again = RetryPolicy { backoff: policy.backoff.clone(), max_attempts: u32::MAX };
+    let wait = after(&again, failed).filter(|_| attempts < most);
+    wait.map_or(NextTry::Never(Verdict::Failed), NextTry::After)
 }
 
 /// The wait before the next attempt after `failed_before + 1` failures; none when attempts are used up.

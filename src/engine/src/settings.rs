@@ -60,6 +60,12 @@ pub struct Settings {
     pub min_free_memory: Option<u64>,
     /// Largest log kept of one dispatch, in bytes.
     pub log_cap: u64,
+    /// How long results are kept.
+    pub results_ttl: Millis,
+    /// The HTTP API and what it may take in.
+    pub http: HttpSettings,
+    /// Where actions over HTTP go.
+    pub http_executor: HttpExecutorSettings,
     /// Defaults of a sling.
     pub worker: WorkerSettings,
     /// Per-rig overrides.
@@ -96,6 +102,9 @@ impl Default for Settings {
             max_load_per_core: None,
             min_free_memory: None,
             log_cap: 64 * 1024 * 1024,
+            results_ttl: Millis::minutes(7 * 24 * 60),
+            http: HttpSettings::default(),
+            http_executor: HttpExecutorSettings::default(),
             worker: WorkerSettings::default(),
             rigs: BTreeMap::new(),
             accounts: BTreeMap::new(),
@@ -183,6 +192,53 @@ pub struct CostSettings {
     pub daily: Option<Usd>,
     /// In a month, UTC.
     pub monthly: Option<Usd>,
+}
+
+/// The HTTP API: where it is, and how much it takes in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HttpSettings {
+    /// The address it listens on; none = off.
+    pub listen: Option<String>,
+    /// The file with its token; none = where it usually lies.
+    pub token_file: Option<String>,
+    /// Tasks that may wait.
+    pub max_queue: u64,
+    /// Tasks that may wait of one agent.
+    pub max_per_agent: u64,
+    /// Tasks that may run.
+    pub max_inflight: u64,
+    /// Tasks that may run of one agent.
+    pub max_per_agent_inflight: u64,
+    /// Requests one client may make in ten seconds; 0 = any number.
+    pub rate_limit: u64,
+    /// Hosts that webhooks may go to although their addresses are private.
+    pub webhook_allow: Vec<String>,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            listen: None,
+            token_file: None,
+            max_queue: 1000,
+            max_per_agent: 100,
+            max_inflight: 20,
+            max_per_agent_inflight: 10,
+            rate_limit: 0,
+            webhook_allow: Vec::new(),
+        }
+    }
+}
+
+/// Where actions over HTTP go.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HttpExecutorSettings {
+    /// The server of every tab that no glob below names.
+    pub base_url: Option<String>,
+    /// Servers by tab-id glob; of several that fit, the longest one counts.
+    pub instances: BTreeMap<String, String>,
 }
 
 /// Defaults of a sling, for the town or one rig.

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::BeadId;
 use crate::bead::{BeadEntry, Verdict};
-use crate::capacity::Limit;
 use crate::context::Context;
 use crate::readiness::ReasonCode;
 use crate::state::State;
@@ -152,10 +151,7 @@ impl State {
             return true;
         }
         let context = entry.work.context.as_ref().and_then(|id| self.contexts.get(id));
-        let never_room = |c: &Context| {
-            let mut limits = Limit::of(&c.fields.target_rig, c.fields.account.as_ref());
-            limits.any(|limit| self.room(&limit).max == Some(0))
-        };
+        let never_room = |c: &Context| c.limits().any(|limit| self.room(&limit).max == Some(0));
         let scheduled = context.map_or(self.will_be_fed(entry), |context| !never_room(context));
         if !scheduled || self.pause.as_ref().is_some_and(|pause| pause.until.is_none()) {
             return false;

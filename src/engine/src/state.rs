@@ -15,10 +15,11 @@ use crate::event::{Event, Recorded};
 use crate::forecast::History;
 use crate::graph::Cycles;
 use crate::preempt::{Cycle, VictimKey};
-use crate::queue::{ClassKey, OrderKey, Queue};
+use crate::queue::{ClassKey, Lane, OrderKey, Queue};
 use crate::rig::Rig;
 use crate::settings::Settings;
 use crate::spending::Spending;
+use crate::task::{Task, TaskCounts, TaskIndex};
 use crate::town::{Pause, Undoable};
 use crate::trackers::Tracking;
 use crate::watch::Looks;
@@ -43,6 +44,10 @@ pub struct State {
     pub(crate) dispatches: BTreeMap<DispatchId, Dispatch>,
     pub(crate) convoys: BTreeMap<ConvoyId, Convoy>,
     pub(crate) alerts: BTreeMap<AlertId, Alert>,
+    /// Tasks of the HTTP API.
+    pub(crate) tasks: BTreeMap<BeadId, Task>,
+    /// What became of all of them so far.
+    pub(crate) task_counts: TaskCounts,
     /// Beads that vanished from their workspace, with their history, for when they come back.
     pub(crate) gone: Beads,
     /// What each rig's workspace looked like when it was last read.
@@ -85,6 +90,7 @@ pub struct State {
     pub(crate) looks: Looks,
     /// When the town may spend again; none while it may.
     pub(crate) renewed_at: Option<Timestamp>,
+    pub(crate) task_index: TaskIndex,
     /// How long work took, for forecasts.
     pub(crate) history: History,
     // What the next checkpoint must write.
@@ -115,6 +121,7 @@ impl State {
             Event::Convoy(event) => self.apply_convoy(event, recorded.at),
             Event::Alert(event) => self.apply_alert(event),
             Event::Preemption(event) => self.apply_preemption(event, recorded.at),
+            Event::Task(event) => self.apply_task(event, recorded.at),
         }
         self.ring_due_timers();
     }
@@ -153,6 +160,7 @@ impl State {
         self.open_contexts = self.contexts.values().filter(|c| c.is_open()).map(|c| c.id.clone()).collect();
         self.history = self.derive_history();
         self.rebuild_queue();
+        self.rebuild_tasks();
     }
 
     /// Derives what depends on rigs and settings: prefixes, slots, alarms and the queue, not the graph.
@@ -163,6 +171,9 @@ impl State {
         self.queue = Queue::default();
         self.renewed_at = self.derive_renewal();
         self.reoccupy_slots();
+        for (agent, counts) in &self.task_counts.agents {
+            self.queue.lane_served(&Lane::of_agent(agent), counts.served);
+        }
         for id in self.open_contexts.clone() {
             self.refresh_context(&id);
         }
@@ -306,6 +317,25 @@ impl State {
             }
             self.dirty.insert(Entity::Bead(id.clone()));
         }
+        self.refresh_task(id);
+    }
+
+    /// Forgets a bead for good, with all its requests and attempts. Nobody may wait for it.
+    pub(crate) fn forget_bead(&mut self, id: &BeadId) {
+        self.vanish(id);
+        let Some(entry) = self.gone.remove(id) else { return };
+        let mut next = entry.work.context.or(entry.work.last_context);
+        while let Some(context) = next.and_then(|id| self.contexts.remove(&id)) {
+            self.touch_context(&context.id);
+            next = context.predecessor;
+        }
+        for dispatch in self.dispatches_of(id).map(|dispatch| dispatch.id.clone()).collect::<Vec<_>>() {
+            self.dispatches.remove(&dispatch);
+            self.touch_dispatch(&dispatch);
+        }
+        self.dirty.insert(Entity::Bead(id.clone()));
+        self.beads.forget_name(id);
+        self.gone.forget_name(id);
     }
 
     pub(crate) fn touch_town(&mut self) {
@@ -319,6 +349,9 @@ impl State {
     }
     pub(crate) fn touch_dispatch(&mut self, id: &DispatchId) {
         self.dirty.insert(Entity::Dispatch(id.clone()));
+    }
+    pub(crate) fn touch_task(&mut self, id: &BeadId) {
+        self.dirty.insert(Entity::Task(id.clone()));
     }
     pub(crate) fn touch_alert(&mut self, id: &AlertId) {
         self.dirty.insert(Entity::Alert(id.clone()));

@@ -25,6 +25,10 @@ impl State {
         }
         let context = self.contexts.get(&dispatch.context);
         let deadline = context.and_then(|context| context.deadline).map(|at| (at, Due::Deadline));
+        if dispatch.is_action() {
+            // It uses no worker, writes nothing, and ends by its deadline.
+            return deadline.into_iter().collect();
+        }
         let left = self.active_time_left(dispatch);
         let cap = left.map(|left| (running_at.after(left.duration()), Due::HardCap));
         let patience = Some(self.settings.stuck_after).filter(|span| span.0 > 0 && !dispatch.stuck);

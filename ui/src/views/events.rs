@@ -76,7 +76,9 @@ fn what(event: &Recorded) -> String {
 /// The bead that an event is about.
 pub(crate) fn bead_of(event: &Recorded) -> Option<BeadId> {
     let about_bead = match &event.event {
-        Event::Bead(_) | Event::Context(_) | Event::Dispatch(_) | Event::Preemption(_) => true,
+        Event::Bead(_) | Event::Context(_) | Event::Dispatch(_) | Event::Preemption(_) | Event::Task(_) => {
+            true
+        }
         Event::Town(_) | Event::Rig(_) | Event::Convoy(_) | Event::Alert(_) => false,
     };
     let subject =

@@ -44,6 +44,28 @@ pub(crate) enum ConfigCmd {
     },
 }
 
+/// `ym http …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum HttpCmd {
+    /// Print the token that opens the HTTP API, or the session of one agent
+    ///
+    /// The token opens everything and lies in http.token_file, which is made on first use. A session opens only the
+    /// tasks of one agent: it submits, sees and calls off nothing else. It holds as long as the token does.
+    #[command(
+        after_long_help = "Examples:\n  curl -H \"Authorization: Bearer $(ym http token)\" http://127.0.0.1:7777/tasks\n  ym http token --agent agent-1     # for Authorization: Session …"
+    )]
+    Token {
+        /// Print the session of this agent instead
+        #[arg(long, value_name = "NAME")]
+        agent: Option<String>,
+    },
+    /// Print the key that webhooks are signed with
+    ///
+    /// Receivers check webhook-signature with it, as the Standard Webhooks specification says.
+    #[command(after_long_help = "Example:\n  ym http secret")]
+    Secret,
+}
+
 /// `ym rig …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum RigCmd {

@@ -13,7 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use bead::{BeadAdd, BeadCmd, BeadUpdate, DepCmd, Like};
 pub(crate) use convoy::{ConvoyCmd, ConvoyCreate};
-pub(crate) use family::{ConfigCmd, JournalCmd, RigAdd, RigCmd, SchedulerCmd};
+pub(crate) use family::{ConfigCmd, HttpCmd, JournalCmd, RigAdd, RigCmd, SchedulerCmd};
 pub(crate) use sling::{AddArgs, MergeWord, SlingArgs};
 pub(crate) use worker::{WorkerArgs, WorkerCmd};
 
@@ -327,6 +327,12 @@ pub(crate) enum Cmd {
         #[arg(long)]
         fix: bool,
     },
+    /// Tokens of the HTTP API
+    #[command(
+        subcommand,
+        after_long_help = "Examples:\n  ym config set http.listen 127.0.0.1:7777\n  ym http token\n\nym help tasks is the short manual."
+    )]
+    Http(HttpCmd),
     /// Check or copy the log of everything that happened
     #[command(subcommand, after_long_help = "Example:\n  ym journal check")]
     Journal(JournalCmd),
@@ -347,7 +353,7 @@ pub(crate) enum Cmd {
     /// Explain a command or a topic
     #[command(after_long_help = "Example:\n  ym help quickstart")]
     Help {
-        /// A command, or one of quickstart, concepts, convoys, dispatches, forecast, config, formulas, json, exit-codes
+        /// A command, or one of quickstart, concepts, convoys, dispatches, tasks, forecast, config, formulas, json, exit-codes
         topic: Vec<String>,
     },
 }

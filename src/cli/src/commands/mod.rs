@@ -10,6 +10,7 @@ mod demo;
 mod doctor;
 mod events;
 mod forecast;
+mod http;
 mod import;
 mod init;
 mod journal;
@@ -84,6 +85,7 @@ pub(crate) fn run(session: &mut Session, cli: Cli) -> Done {
         Cmd::Alerts { all, ack } => alerts::alerts(session, all, ack),
         Cmd::Poke { rig } => alerts::poke(session, rig),
         Cmd::Doctor { fix } => doctor::doctor(session, fix),
+        Cmd::Http(command) => http::run(session, &command),
         Cmd::Journal(command) => journal::run(session, command),
         Cmd::Completions { shell } => help::completions(session, shell),
         Cmd::Man { command } => help::man(session, &command),

@@ -8,6 +8,7 @@ pub(super) const NAMES: &[&str] = &[
     "concepts",
     "convoys",
     "dispatches",
+    "tasks",
     "forecast",
     "keys",
     "config",
@@ -23,6 +24,7 @@ pub(super) fn topic(name: &str) -> Option<String> {
         "concepts" => CONCEPTS.to_owned(),
         "convoys" => CONVOYS.to_owned(),
         "dispatches" => DISPATCHES.to_owned(),
+        "tasks" => TASKS.to_owned(),
         "forecast" => FORECAST.to_owned(),
         "keys" => super::keys::keys(),
         "config" => config(),
@@ -134,6 +136,48 @@ The next attempt begins after the last finished step, and finds the last note in
 YM_CHECKPOINT; after a crash it begins again, unless the formula says
 [retry] resume = true. An agent's session is resumed where ym knows how (claude,
 codex) and its output names it; --ralph gives every step a fresh one.
+";
+
+const TASKS: &str = "\
+TASKS OVER HTTP
+
+A task is a small piece of work that an agent hands in over HTTP and asks about
+later. It waits in its agent's lane, survives restarts, comes to one end, and
+is kept as a result for results.ttl. The API is PinchTab's, so that its clients
+work unchanged. It is off until it is told where to listen:
+
+  ym config set http.listen 127.0.0.1:7777
+  ym config set executor.http.base_url http://127.0.0.1:9867
+  ym --daemon &
+
+  TOKEN=$(ym http token)
+  curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:7777/tasks \\
+    -d '{\"agentId\": \"a1\", \"action\": \"click\", \"tabId\": \"t1\"}'
+  curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:7777/tasks/tsk_…
+
+Addresses: POST /tasks, POST /tasks/batch, GET /tasks, GET /tasks/{id},
+POST /tasks/{id}/cancel, GET /scheduler/stats, /events (server-sent events),
+/metrics, /healthz. GET /openapi.json describes them all.
+
+Who waits: at most http.max_queue tasks, http.max_per_agent of one agent; more
+are answered with 429 and kept as rejected. Who runs: at most http.max_inflight,
+http.max_per_agent_inflight of one agent. The agent with fewest running goes
+first, then the one served longest ago; inside a lane lower numbers go first.
+
+Where it runs: an action goes to the server of its tab, once; executor.http.*
+says which. A task with \"formula\": \"NAME\" runs in a worker instead, with its
+params as variables. An action has 60 seconds unless it says otherwise.
+
+An agent that should see and call off only its own tasks gets a session:
+
+  ym http token --agent a1         # Authorization: Session …
+
+callbackUrl is told of the end, whatever it is, signed with ym http secret
+(webhook-id, webhook-timestamp, webhook-signature), again and again until it
+answers 2xx, for up to 18 hours. Private addresses are refused unless
+http.webhook_allow names them.
+
+assets/manual/tasks.md says more.
 ";
 
 const FORECAST: &str = "\

@@ -21,7 +21,10 @@ pub(crate) fn status(out: &mut Out, view: &StatusView, town: &str) -> io::Result
         return view.running.iter().try_for_each(|worker| out.line(&worker.id));
     }
     let served = match (view.daemon.running, view.daemon.pid) {
-        (true, Some(pid)) => format!("daemon pid {pid}"),
+        (true, Some(pid)) => {
+            let http = view.daemon.http.as_ref().map(|address| format!(", http://{address}"));
+            format!("daemon pid {pid}{}", http.unwrap_or_default())
+        }
         (true, None) => "daemon running".to_owned(),
         (false, _) => "no daemon".to_owned(),
     };

@@ -4,6 +4,7 @@ use serde_json::Value;
 use yard_engine::alert::AlertEvent;
 use yard_engine::convoy::ConvoyEvent;
 use yard_engine::dispatch::DispatchEvent;
+use yard_engine::task::TaskEvent;
 use yard_engine::town::TownEvent;
 use yard_engine::{Event, Recorded, Seq, Timestamp};
 
@@ -90,6 +91,31 @@ fn sentence(event: &Event) -> Option<(String, String)> {
         | Event::Context(_)
         | Event::Dispatch(_)
         | Event::Preemption(_) => None,
+        Event::Task(event) => Some((task_sentence(event), String::new())),
+    }
+}
+
+fn task_sentence(event: &TaskEvent) -> String {
+    match event {
+        TaskEvent::Submitted { task } => {
+            format!("{} submitted by agent {}: {}", task.id, task.agent, task.action)
+        }
+        TaskEvent::Rejected { task } => {
+            let why = task.ended.as_ref().and_then(|end| end.error.as_deref()).unwrap_or("rejected");
+            format!("{} of agent {} {why}", task.id, task.agent)
+        }
+        TaskEvent::Answered { id, .. } => format!("{id} has its answer"),
+        TaskEvent::Ended { id, state, error, .. } => {
+            let why = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+            format!("{id} is {}{why}", state.as_str())
+        }
+        TaskEvent::Kept { id } => format!("{id} is kept: other work needs it"),
+        TaskEvent::Retired { ids } => format!("{} forgotten: their time is up", count(ids.len(), "task")),
+        TaskEvent::WebhookDelivered { id } => format!("the client of {id} was told of its end"),
+        TaskEvent::WebhookFailed { id, error, next_at } => {
+            let then = next_at.map_or("given up".to_owned(), |at| format!("again at {at}"));
+            format!("the client of {id} could not be told: {error}; {then}")
+        }
     }
 }
 
@@ -139,6 +165,7 @@ pub fn event_subject(value: &Value) -> String {
     let paths = [
         "/context/fields/work_bead_id",
         "/dispatch/id",
+        "/task/id",
         "/cycle/victim",
         "/victim",
         "/bead/id",

@@ -36,7 +36,7 @@ pub fn history_line(recorded: &Recorded) -> Option<HistoryLine> {
         Event::Context(event) => context_line(event),
         Event::Dispatch(event) => dispatch_line(event)?,
         Event::Preemption(event) => preemption_line(event),
-        Event::Convoy(_) | Event::Town(_) | Event::Rig(_) | Event::Alert(_) => return None,
+        Event::Convoy(_) | Event::Town(_) | Event::Rig(_) | Event::Alert(_) | Event::Task(_) => return None,
     };
     let (to, actor) = (to.to_owned(), actor.into_owned());
     Some(HistoryLine { seq: recorded.seq, at: recorded.at, from: None, to, reason, actor })

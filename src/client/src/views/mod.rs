@@ -9,6 +9,7 @@ mod forecast;
 mod heard;
 mod history;
 mod like;
+mod metrics;
 mod recover;
 mod scheduler;
 mod show;
@@ -16,6 +17,7 @@ mod stage;
 mod stage_document;
 mod status;
 mod stranded;
+pub mod task;
 #[cfg(test)]
 mod testing;
 mod writer;
@@ -29,6 +31,7 @@ pub use forecast::{
 };
 pub use heard::HeardView;
 pub use history::{HistoryLine, history_line};
+pub use metrics::{MetricsView, metrics};
 pub use recover::RecoverView;
 pub use scheduler::{
     CapacityView, LimitView, Queued, RigQueue, SchedulerList, SchedulerStatus, Waiting, queued,

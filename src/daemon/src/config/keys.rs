@@ -49,8 +49,12 @@ pub enum Kind {
     Spans,
     /// Any texts.
     Texts,
-    /// Texts by name.
+    /// Servers by tab-id glob.
     Table,
+    /// An address of this machine, such as `127.0.0.1:7777`.
+    Loopback,
+    /// The address of a web server.
+    Url,
 }
 
 impl Kind {
@@ -69,6 +73,8 @@ impl Kind {
             Self::Argv => "a command as a list, such as [\"claude\", \"-p\"]".to_owned(),
             Self::Spans => "a list of durations, such as [\"1m\", \"5m\"]".to_owned(),
             Self::Texts => "a list of texts".to_owned(),
+            Self::Loopback => "a loopback address such as 127.0.0.1:7777".to_owned(),
+            Self::Url => "an address such as http://127.0.0.1:9867".to_owned(),
             Self::Table => "a table of texts, such as { \"tab-1*\" = \"http://127.0.0.1:9867\" }".to_owned(),
         }
     }
@@ -131,14 +137,15 @@ pub const KEYS: &[KeySpec] = &[
     key("rig.NAME.max_polecats", Kind::Int(-1), OFF, "live workers of one rig; -1 and 0: no limit"),
     key("rig.NAME.wake", Kind::Argv, NONE, "command run once after a pass gave the rig work"),
     key("results.ttl", Kind::Span, Absent::Is("\"7d\""), "how long ended work stays in the log"),
-    key("http.listen", Kind::Text, OFF, "address of the HTTP API, such as 127.0.0.1:7777"),
+    key("http.listen", Kind::Loopback, OFF, "address of the HTTP API, such as 127.0.0.1:7777"),
     key("http.token_file", Kind::Text, Absent::Is("\".yardmaster/http-token\""), "where the bearer token lies"),
     key("http.max_queue", Kind::Int(1), Absent::Is("1000"), "HTTP tasks waiting at most"),
     key("http.max_per_agent", Kind::Int(1), Absent::Is("100"), "HTTP tasks waiting at most per agent"),
     key("http.max_inflight", Kind::Int(1), Absent::Is("20"), "HTTP tasks running at most"),
     key("http.max_per_agent_inflight", Kind::Int(1), Absent::Is("10"), "HTTP tasks running at most per agent"),
-    key("http.webhook_allow", Kind::Texts, Absent::Is("[]"), "hosts that webhooks may go to"),
-    key("executor.http.base_url", Kind::Text, NONE, "server that gets POST /tabs/{tabId}/action"),
+    key("http.rate_limit", Kind::Int(0), Absent::Is("0"), "requests per client in 10 s; 0: no limit"),
+    key("http.webhook_allow", Kind::Texts, Absent::Is("[]"), "private hosts that webhooks may go to all the same"),
+    key("executor.http.base_url", Kind::Url, NONE, "server that gets POST /tabs/{tabId}/action"),
     key("executor.http.instances", Kind::Table, NONE, "servers by tab-id glob"),
     key("sources.poll", Kind::Span, Absent::Is("\"1m\""), "how often a workspace without a live file is asked; 0s: only by ym poke"),
     key("store", Kind::Text, Absent::Is("\"sqlite\""), "sqlite, or postgres://…"),

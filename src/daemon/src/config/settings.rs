@@ -6,7 +6,7 @@ use std::path::Path;
 
 use toml_edit::{Document, Item, TableLike};
 use yard_engine::money::Usd;
-use yard_engine::settings::{Fairness, Merge, RigSettings, WorkerSettings};
+use yard_engine::settings::{Fairness, HttpSettings, Merge, RigSettings, WorkerSettings};
 use yard_engine::{AccountName, FormulaName, RigName, Settings};
 
 use super::ConfigError;
@@ -136,8 +136,13 @@ fn take(settings: &mut Settings, place: &Place, meaning: Meaning) {
         ("host.max_load_per_core", M::Number(n)) => settings.max_load_per_core = Some(n),
         ("host.min_free_memory", M::Bytes(n)) => settings.min_free_memory = Some(n),
         ("worker.log_cap", M::Bytes(n)) => settings.log_cap = n,
+        ("results.ttl", M::Span(span)) => settings.results_ttl = span,
+        ("executor.http.base_url", M::Text(url)) => settings.http_executor.base_url = Some(url),
+        ("executor.http.instances", M::Table(table)) => settings.http_executor.instances = table,
         (key, meaning) => {
-            if let Some(field) = key.strip_prefix("worker.") {
+            if let Some(field) = key.strip_prefix("http.") {
+                take_http(&mut settings.http, field, meaning);
+            } else if let Some(field) = key.strip_prefix("worker.") {
                 take_worker(&mut settings.worker, field, meaning);
             } else if let (Some(field), Some(rig)) = (key.strip_prefix("rig.NAME."), rig_name(name)) {
                 take_rig(settings.rigs.entry(rig).or_default(), field, meaning);
@@ -152,6 +157,21 @@ fn take(settings: &mut Settings, place: &Place, meaning: Meaning) {
                 }
             }
         }
+    }
+}
+
+fn take_http(http: &mut HttpSettings, field: &str, meaning: Meaning) {
+    let count = |n: i64| u64::try_from(n).unwrap_or(0);
+    match (field, meaning) {
+        ("listen", Meaning::Text(address)) => http.listen = Some(address),
+        ("token_file", Meaning::Text(path)) => http.token_file = Some(path),
+        ("max_queue", Meaning::Int(n)) => http.max_queue = count(n),
+        ("max_per_agent", Meaning::Int(n)) => http.max_per_agent = count(n),
+        ("max_inflight", Meaning::Int(n)) => http.max_inflight = count(n),
+        ("max_per_agent_inflight", Meaning::Int(n)) => http.max_per_agent_inflight = count(n),
+        ("rate_limit", Meaning::Int(n)) => http.rate_limit = count(n),
+        ("webhook_allow", Meaning::Texts(hosts)) => http.webhook_allow = hosts,
+        _ => {}
     }
 }
 
@@ -227,6 +247,10 @@ mod tests {
                 executor: Some("local".to_owned()),
                 merge: Some(Merge::Mr),
                 agent: None,
+            },
+            http: HttpSettings {
+                token_file: Some(".yardmaster/http-token".to_owned()),
+                ..HttpSettings::default()
             },
             ..Settings::default()
         };

@@ -1,5 +1,7 @@
 //! Values: from the words of a command line or the items of a TOML file to what they mean.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value as Json;
 use toml_edit::{Array, InlineTable, Item, Value};
 use yard_engine::Millis;
@@ -20,7 +22,7 @@ pub(super) enum Meaning {
     Text(String),
     Texts(Vec<String>),
     Spans(Vec<Millis>),
-    Table(Vec<(String, String)>),
+    Table(BTreeMap<String, String>),
 }
 
 /// Reads the value of a key in a file.
@@ -45,7 +47,9 @@ pub(super) fn typed(place: &Place, text: &str) -> Result<Value, ConfigError> {
         Kind::Int(_) => text.trim().parse::<i64>().ok().map(Value::from),
         Kind::Number => number(text),
         Kind::Bool => text.trim().parse::<bool>().ok().map(Value::from),
-        Kind::Span | Kind::OneOf(_) | Kind::Name => Some(Value::from(text.trim())),
+        Kind::Span | Kind::OneOf(_) | Kind::Name | Kind::Loopback | Kind::Url => {
+            Some(Value::from(text.trim()))
+        }
         Kind::Size => match text.trim().parse::<i64>() {
             Ok(bytes) => Some(Value::from(bytes)),
             Err(_) => Some(Value::from(text.trim())),
@@ -119,11 +123,27 @@ fn meaning(kind: Kind, json: &Json) -> Option<Meaning> {
             spans.filter(|spans| !spans.is_empty()).map(Meaning::Spans)
         }
         Kind::Texts => strings().map(Meaning::Texts),
+        Kind::Loopback => {
+            let text = json.as_str()?;
+            let address: std::net::SocketAddr = text.parse().ok()?;
+            address.ip().is_loopback().then(|| Meaning::Text(text.to_owned()))
+        }
+        Kind::Url => json.as_str().and_then(server).map(Meaning::Text),
         Kind::Table => {
-            let pair = |(key, value): (&String, &Json)| Some((key.clone(), value.as_str()?.to_owned()));
+            let pair = |(glob, url): (&String, &Json)| {
+                globset::Glob::new(glob).ok()?;
+                Some((glob.clone(), server(url.as_str()?)?))
+            };
             json.as_object()?.iter().map(pair).collect::<Option<_>>().map(Meaning::Table)
         }
     }
+}
+
+/// The address of a web server.
+fn server(text: &str) -> Option<String> {
+    let url = reqwest::Url::parse(text).ok()?;
+    let fits = matches!(url.scheme(), "http" | "https") && url.has_host() && url.query().is_none();
+    fits.then(|| text.trim_end_matches('/').to_owned())
 }
 
 /// A span such as `90s` or `1h 30m`; at most a hundred years, so that sums with it stay in range.
@@ -243,6 +263,19 @@ mod tests {
             ("retry.crash.max_attempts", "0", None),
             ("agents.tracks", "true", Some("true")),
             ("http.webhook_allow", "[]", Some("[]")),
+            ("http.listen", "127.0.0.1:7777", Some("\"127.0.0.1:7777\"")),
+            ("http.listen", "[::1]:0", Some("\"[::1]:0\"")),
+            ("http.listen", "0.0.0.0:7777", None),
+            ("http.listen", "localhost", None),
+            ("executor.http.base_url", "http://127.0.0.1:9867/", Some("\"http://127.0.0.1:9867/\"")),
+            ("executor.http.base_url", "file:///etc/passwd", None),
+            ("executor.http.base_url", "127.0.0.1:9867", None),
+            (
+                "executor.http.instances",
+                "{\"tab-*\": \"http://127.0.0.1:1\"}",
+                Some("{ \"tab-*\" = \"http://127.0.0.1:1\" }"),
+            ),
+            ("executor.http.instances", "{\"tab-[\": \"http://127.0.0.1:1\"}", None),
             ("cost.daily", "12.50", Some("12.5")),
             ("cost.daily", "unlimited", Some("\"unlimited\"")),
         ];

@@ -154,6 +154,7 @@ impl Core {
                 let hint = "a worker that was ended should end; ym why says what became of its bead";
                 Reply::Error(Refusal::new("stale-dispatch", message).hint(hint))
             }),
+            Answer::Tasks { receipts } => Answered::Now(Reply::document(&receipts)),
             Answer::Created { ids } => {
                 let id = ids.first().cloned();
                 Answered::Now(Reply::document(&json!({"id": id, "ids": ids})))
@@ -184,6 +185,9 @@ impl Core {
 
     /// Cooks what a command would use before it is decided, so that a bad formula is refused and not queued.
     fn kitchen_for(&self, command: &Command) -> Kitchen {
+        if let Command::TaskSubmit { tasks } = command {
+            return launch::kitchen_of_tasks(self.store.state(), &self.town, tasks);
+        }
         let of_targets =
             |targets: &[String]| SlingRequest { ids: targets.to_vec(), ..SlingRequest::default() };
         let request = match command {
@@ -292,7 +296,7 @@ impl Core {
 
     pub(super) fn desk(&self) -> Desk<'_> {
         let running = self.role.dispatches_by_itself();
-        let daemon = DaemonView { running, pid: running.then(std::process::id) };
+        let daemon = DaemonView { running, pid: running.then(std::process::id), http: self.http.address() };
         Desk { state: self.store.state(), town: &self.town, transient: self.alert_views(), daemon }
     }
 

@@ -6,6 +6,7 @@ mod asks;
 mod edits;
 mod slow;
 mod sources;
+mod tasks;
 mod upkeep;
 mod workers;
 
@@ -24,6 +25,7 @@ use self::slow::SlowPass;
 pub(crate) use self::sources::{Sources, any_news};
 use crate::clock::{Clock, instant_after};
 use crate::eventlog::Published;
+use crate::http::HttpEdge;
 use crate::input::{Input, Inputs, ReplyTo};
 use crate::stamp::FileStamp;
 use crate::starts::{PendingStarts, Promise};
@@ -64,6 +66,9 @@ pub(crate) struct Core {
     waiters: Waiters,
     published: Arc<Published>,
     telling: Telling,
+    http: HttpEdge,
+    /// Actions that are to be sent once it is on disk that they are.
+    to_send: Vec<DispatchId>,
     sources: Sources,
     /// Passes that a spawn delay stretches.
     slow: Vec<SlowPass>,
@@ -106,6 +111,7 @@ impl Core {
                 .map_err(OpenError::Pool)?;
         let mut clock = Clock::starting_after(store.state().clock());
         let started = Instant::now();
+        let http = HttpEdge::new(town.clone(), Inputs::new(sender.clone(), pool.waker()));
         let mut core = Self {
             town,
             sender,
@@ -119,6 +125,8 @@ impl Core {
             waiters: Waiters::default(),
             published: Arc::new(Published::default()),
             telling: Telling::default(),
+            http,
+            to_send: Vec::new(),
             sources: Sources::default(),
             slow: Vec::new(),
             unasked: BTreeSet::new(),
@@ -144,6 +152,7 @@ impl Core {
             Err(error) if role == ServerRole::Command => return Err(error.into()),
             Err(error) => core.lost_the_disk(&error),
         }
+        core.serve_http();
         Ok(core)
     }
 
@@ -208,6 +217,8 @@ impl Core {
             Input::Worker(_)
             | Input::Source(_)
             | Input::AlertTold { .. }
+            | Input::ActionAnswered { .. }
+            | Input::WebhookTried { .. }
             | Input::Ask { .. }
             | Input::Terminate
             | Input::Nudge => false,
@@ -215,7 +226,7 @@ impl Core {
     }
 
     fn time_to_sleep(&self) -> Duration {
-        if !self.own_reports.is_empty() || self.scanning.is_some() {
+        if !self.own_reports.is_empty() || !self.to_send.is_empty() || self.scanning.is_some() {
             return Duration::ZERO;
         }
         let mut until = self.next_look;
@@ -229,7 +240,8 @@ impl Core {
         }
         let sleep = until.saturating_duration_since(Instant::now());
         let preemption = self.store.state().next_preemption().filter(|_| self.dispatches());
-        let due = self.store.state().next_due().into_iter().chain(self.next_spawn()).chain(preemption).min();
+        let others = self.next_spawn().into_iter().chain(preemption).chain(self.next_webhook());
+        let due = self.store.state().next_due().into_iter().chain(others).min();
         match due {
             Some(due) => sleep.min(self.clock.until(due) + Duration::from_millis(1)),
             None => sleep,
@@ -260,6 +272,7 @@ impl Core {
         for report in std::mem::take(&mut self.own_reports) {
             self.take_report(&report);
         }
+        self.note_actions();
         if batch.iter().any(|input| matches!(input, Input::Ask { .. })) {
             // Who has just changed the config and asks for something means the new one.
             self.read_config();
@@ -269,6 +282,7 @@ impl Core {
         }
         let now = self.now;
         self.listen_for_output();
+        self.end_actions_past_the_drain();
         self.store.decide(now, |tx| {
             tx.tick();
         });
@@ -285,6 +299,7 @@ impl Core {
                 self.perform(&events);
                 self.settle(&events, owed);
                 self.tell_alerts();
+                self.send_webhooks();
             }
             Err(error) => {
                 self.lost_the_disk(&error);
@@ -299,6 +314,8 @@ impl Core {
             Input::Worker(report) => self.take_report(&report),
             Input::Source(reading) => self.take_reading(&reading),
             Input::AlertTold { id, error } => self.alert_told(&id, error),
+            Input::ActionAnswered { dispatch, outcome } => self.action_answered(&dispatch, outcome),
+            Input::WebhookTried { task, failure } => self.webhook_tried(&task, failure),
             Input::Terminate => {
                 let timeout = self.store.state().settings().shutdown_timeout.duration();
                 self.start_drain(timeout, false, None);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tracing::{error, info, warn};
 use yard_client::Reply;
-use yard_engine::dispatch::StopReason;
+use yard_engine::dispatch::{Dispatch, StopReason};
 use yard_engine::{DispatchId, Settings, Timestamp, Tx};
 use yard_journal::JournalError;
 
@@ -59,6 +59,7 @@ impl Core {
         }
         self.next_look = now + LOOK_AROUND;
         self.read_config();
+        self.serve_http();
         self.follow_sources();
         let busy = host::too_busy(self.store.state().settings());
         let time = self.now;
@@ -72,6 +73,9 @@ impl Core {
     pub(super) fn safety_scan(&mut self, now: Timestamp) {
         let live: Vec<DispatchId> = self.store.state().live_dispatches().map(|d| d.id.clone()).collect();
         for id in live {
+            if self.is_action(&id) {
+                continue;
+            }
             match self.pool.probe(&id) {
                 Ok(found) => self.take_recovered(&id, found),
                 Err(error) => warn!(dispatch = %id, %error, "cannot tell how it stands"),
@@ -85,7 +89,7 @@ impl Core {
             .store
             .state()
             .live_dispatches()
-            .filter(|d| d.running_at.is_none() && now.since(d.started_at) > patience)
+            .filter(|d| !d.is_action() && d.running_at.is_none() && now.since(d.started_at) > patience)
             .map(|d| d.id.clone())
             .collect();
         for id in slow {
@@ -135,7 +139,8 @@ impl Core {
         }
         info!(live = self.store.state().live_count(), "draining");
         self.pool.hurry();
-        let live: Vec<DispatchId> = self.store.state().live_dispatches().map(|d| d.id.clone()).collect();
+        let workers = self.store.state().live_dispatches().filter(|it| !it.is_action());
+        let live: Vec<DispatchId> = workers.map(|it| it.id.clone()).collect();
         let now = self.now;
         for id in live {
             let asked = |tx: &mut Tx<'_>| tx.terminate(&id, StopReason::GracefulShutdown, false, "daemon");
@@ -148,7 +153,8 @@ impl Core {
 
     pub(super) fn drain_is_over(&self) -> bool {
         self.drain.as_ref().is_some_and(|drain| {
-            let told = self.telling.is_idle();
+            let told =
+                self.telling.is_idle() && !self.store.state().live_dispatches().any(Dispatch::is_action);
             (told && (drain.leave_running || self.store.state().live_count() == 0))
                 || Instant::now() > drain.until + DRAIN_SLACK
         })

@@ -56,6 +56,10 @@ impl Core {
         let live: BTreeSet<DispatchId> = self.store.state().live_dispatches().map(|d| d.id.clone()).collect();
         self.pool.forget_all_but(&live);
         for id in &live {
+            if self.is_action(id) {
+                self.recover_action(id);
+                continue;
+            }
             match self.pool.recover(id) {
                 Ok(found) => {
                     self.take_recovered(id, found);
@@ -137,13 +141,15 @@ impl Core {
                         woken.insert(dispatch.rig.clone());
                     }
                 }
+                DispatchEvent::Running { id, .. } => self.send_action(id),
+                // An action has ended by now; nobody has to be told.
+                DispatchEvent::StopRequested { id, .. } if self.is_action(id) => {}
                 DispatchEvent::StopRequested { id, reason, at_once, .. } => {
                     let grace = if *at_once { Millis(0) } else { self.grace() };
                     self.stop_worker(id, grace, *reason);
                 }
                 DispatchEvent::Ended { id, .. } => ended.push(id),
-                DispatchEvent::Running { .. }
-                | DispatchEvent::StepDone { .. }
+                DispatchEvent::StepDone { .. }
                 | DispatchEvent::Checkpoint { .. }
                 | DispatchEvent::Session { .. }
                 | DispatchEvent::Progress { .. }
@@ -157,7 +163,11 @@ impl Core {
         }
         // What starts does not wait for tidying up.
         for id in ended {
-            self.pool.forget(id);
+            if self.is_action(id) {
+                self.http.drop_action(id);
+            } else {
+                self.pool.forget(id);
+            }
         }
         for rig in woken {
             if let Some(argv) = self.store.state().settings().rigs.get(&rig).and_then(|r| r.wake.clone()) {
@@ -210,6 +220,11 @@ impl Core {
         }
     }
 
+    /// Whether a dispatch is an action over HTTP, of which no worker knows.
+    pub(super) fn is_action(&self, id: &DispatchId) -> bool {
+        self.store.state().dispatch(id).is_some_and(yard_engine::dispatch::Dispatch::is_action)
+    }
+
     pub(super) fn stop_worker(&mut self, id: &DispatchId, grace: Millis, reason: StopReason) {
         if let Err(error) = self.pool.request_stop(id, grace, reason.as_str()) {
             warn!(dispatch = %id, %error, "cannot ask it to stop; the safety scan tries again");
@@ -220,6 +235,9 @@ impl Core {
     /// Hands a dispatch over whose start is durable.
     pub(super) fn spawn(&mut self, id: &DispatchId) {
         let Some(dispatch) = self.store.state().dispatch(id).filter(|d| d.is_live()) else { return };
+        if dispatch.is_action() {
+            return self.to_send.push(id.clone());
+        }
         let order = launch::order(self.store.state(), &self.town, &self.sources, dispatch);
         let started = order.and_then(|order| self.pool.start(order).map_err(|e| e.to_string()));
         if let Err(error) = started {

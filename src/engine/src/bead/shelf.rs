@@ -11,7 +11,7 @@ use std::hash::Hash;
 use std::ops::{Index, RangeBounds};
 use std::sync::Arc;
 
-use super::{Bead, BeadEntry};
+use super::{Bead, BeadEntry, Dependency};
 use crate::BeadId;
 use crate::lookup::Lookup;
 
@@ -25,6 +25,10 @@ pub(crate) struct Beads {
     /// The other ends of its dependencies, in the same order.
     targets: Vec<Box<[u32]>>,
     closed: Vec<bool>,
+    /// Whether a dependency ever named it: then its number is its own for ever.
+    named: Vec<bool>,
+    /// Numbers whose ids were forgotten, for new ones.
+    free: Vec<u32>,
     /// The ids of those that are there.
     ids: BTreeSet<BeadId>,
 }
@@ -106,7 +110,12 @@ impl Beads {
 
     fn note_change_at(&mut self, number: u32) {
         let Some(bead) = self.at(number).map(|entry| Arc::clone(&entry.bead)) else { return };
-        let targets = bead.dependencies.iter().map(|edge| self.give_number(&edge.on)).collect();
+        let name = |edge: &Dependency| {
+            let number = self.give_number(&edge.on);
+            self.named[number as usize] = true;
+            number
+        };
+        let targets = bead.dependencies.iter().map(name).collect();
         self.targets[number as usize] = targets;
         self.closed[number as usize] = bead.is_closed();
     }
@@ -116,13 +125,28 @@ impl Beads {
         if let Some(number) = self.numbers.get(id) {
             return *number;
         }
+        if let Some(number) = self.free.pop() {
+            self.numbers.insert(id.clone(), number);
+            self.names[number as usize] = id.clone();
+            return number;
+        }
         let number = self.names.len() as u32;
         self.numbers.insert(id.clone(), number);
         self.names.push(id.clone());
         self.entries.push(None);
         self.targets.push(Box::default());
         self.closed.push(false);
+        self.named.push(false);
         number
+    }
+
+    /// Forgets an id that nobody has and nobody names, so that its number can be given to another.
+    pub(crate) fn forget_name(&mut self, id: &BeadId) {
+        let Some(number) = self.number(id) else { return };
+        if self.at(number).is_none() && !self.named[number as usize] {
+            self.numbers.remove(id);
+            self.free.push(number);
+        }
     }
 
     /// The number of an id that was named.

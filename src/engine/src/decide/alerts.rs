@@ -64,7 +64,15 @@ impl Tx<'_> {
 
     /// Raises, changes or ends the one alert about the config file.
     pub fn config_mistake(&mut self, mistake: Option<&str>) {
-        let key = "config";
+        self.mistake("config", mistake);
+    }
+
+    /// The same about an HTTP API that cannot be served as configured.
+    pub fn http_trouble(&mut self, trouble: Option<&str>) {
+        self.mistake("http", trouble);
+    }
+
+    fn mistake(&mut self, key: &str, mistake: Option<&str>) {
         let known = self.state().alert_of(key).and_then(|id| self.state().alerts.get(id));
         if known.map(|alert| alert.message.as_str()) == mistake {
             return;
@@ -98,6 +106,10 @@ impl Tx<'_> {
     }
 
     fn raise_about_bead(&mut self, bead: &BeadId, kind: AlertKind, what: &str) {
+        if self.state().tasks.contains_key(bead) {
+            // How a task came out is its client's business, who is told.
+            return;
+        }
         let why = self.state().last_words_about(bead).map(|words| format!(" ({words})")).unwrap_or_default();
         let message = format!("{bead} {what}{why}; ym scheduler retry {bead}");
         let ids = vec![bead.to_string()];

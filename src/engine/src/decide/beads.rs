@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Asker;
 use super::bounds::{check_argv, check_description, check_texts, check_title};
+use super::sling::task_has_ended;
 use crate::bead::{
     Bead, BeadChange, BeadEvent, BeadStatus, DepKind, Dependency, bead_kind, default_bead_priority,
     one_per_pair,
@@ -199,6 +200,9 @@ impl Tx<'_> {
         let id = self.state().native_bead(text)?;
         if !self.state().is_closed(&id) {
             return Ok(done(false, format!("{id} is open already"), &id));
+        }
+        if self.state().tasks.contains_key(&id) {
+            return Err(Refusal::new("task-ended", task_has_ended(&id)));
         }
         self.emit(BeadEvent::Reopened { id: id.clone(), actor: asker.actor.to_owned() });
         Ok(done(true, format!("{id} reopened"), &id))

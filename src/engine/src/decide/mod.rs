@@ -16,6 +16,7 @@ mod rigs;
 mod schedule;
 mod sling;
 mod sources;
+mod tasks;
 mod time;
 mod undo;
 mod undo_convoys;
@@ -25,6 +26,7 @@ use std::collections::BTreeMap;
 
 pub use reports::WorkerExit;
 pub(crate) use sling::sling_priority;
+pub use tasks::WebhookFailure;
 
 use crate::command::{Answer, Command};
 use crate::refusal::Refusal;
@@ -100,6 +102,8 @@ impl Tx<'_> {
             Command::Recover { dry_run } => Ok(self.recover(asker, *dry_run)),
             Command::AlertAck { id } => self.alert_ack(asker, id),
             Command::Configure { key, value } => self.configure(asker, key, value.as_deref()),
+            Command::TaskSubmit { tasks } => Ok(self.task_submit(asker, tasks)),
+            Command::TaskCancel { id, agent } => self.task_cancel(asker, id, agent.as_deref()),
             Command::Undo => self.undo(asker),
             Command::Redo => self.redo(asker),
             Command::PauseAgain { pause } => self.pause_again(asker, pause),

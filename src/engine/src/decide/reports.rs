@@ -380,8 +380,36 @@ impl Tx<'_> {
             return false;
         }
         let (id, actor) = (id.clone(), actor.to_owned());
+        let action = dispatch.is_action().then(|| dispatch.clone());
         self.emit(DispatchEvent::StopRequested { id, reason, at_once, actor });
+        if let Some(action) = action {
+            // There is no worker to wait for: whoever forwards it drops it.
+            self.end_action(&action, reason);
+        }
         true
+    }
+
+    /// An action over HTTP is given up. Once it was sent nobody knows what came of it, so it is never sent again.
+    fn end_action(&mut self, dispatch: &Dispatch, reason: StopReason) {
+        if dispatch.running_at.is_none() && reason != StopReason::UserCancelled {
+            return self.worker_never_ran(&dispatch.id, "it had not been sent yet");
+        }
+        let verdict = match reason.recovery() {
+            Recovery::Cancelled => Verdict::Cancelled,
+            Recovery::Queued | Recovery::Blocked | Recovery::Failed | Recovery::Retried(_) => Verdict::Failed,
+        };
+        self.worker_running(&dispatch.id, None);
+        self.end(&dispatch.id, Outcome::Stopped { reason }, Next::Settled(verdict));
+    }
+
+    /// An action over HTTP was under way when the daemon ended: nobody knows what came of it.
+    pub fn action_lost(&mut self, id: &DispatchId) {
+        let Some(dispatch) = self.live(id, "lost") else { return };
+        if dispatch.running_at.is_none() {
+            return self.worker_never_ran(id, "it had not been sent yet when the daemon ended");
+        }
+        let why = "outcome unknown: the daemon ended while the action was under way".to_owned();
+        self.end(id, Outcome::Lost { why }, Next::Settled(Verdict::Failed));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Asker;
 use super::alerts::bead_key;
+use super::sling::task_has_ended;
 use crate::bead::{BeadEntry, Verdict};
 use crate::command::{Answer, Command};
 use crate::context::{CloseReason, Context, ContextEvent};
@@ -120,6 +121,10 @@ impl Tx<'_> {
         let mut opened: Vec<(Option<Verdict>, Vec<ContextId>)> = Vec::new();
         for id in contexts {
             let Some(old) = self.state().context(id).cloned() else { continue };
+            if old.task.is_some() {
+                // A task has come to its one end when it was taken off.
+                continue;
+            }
             let entry = self.state().bead(old.bead());
             let free =
                 |e: &&BeadEntry| !e.bead.is_closed() && e.work.context.is_none() && e.work.live.is_none();
@@ -167,6 +172,9 @@ impl Tx<'_> {
             return Err(
                 Refusal::new("closed", format!("{id} is closed")).hint(format!("ym bead reopen {id}"))
             );
+        }
+        if self.state().tasks.get(&id).is_some_and(|task| task.ended.is_some()) {
+            return Err(Refusal::new("task-ended", task_has_ended(&id)));
         }
         if entry.work.live.is_some() {
             return Ok(done(false, format!("{id} is running")));

@@ -15,6 +15,7 @@ use crate::money::Usd;
 use crate::readiness::claimed_elsewhere;
 use crate::refusal::Refusal;
 use crate::state::State;
+use crate::task::TaskPlace;
 use crate::tx::Tx;
 use crate::{BeadId, ContextId, ConvoyId, FormulaName, Millis, RigName, Timestamp};
 
@@ -38,6 +39,7 @@ pub(super) struct Accepted {
     pub(super) rig: RigName,
     pub(super) formula: Option<FormulaName>,
     pub(super) priority: u8,
+    pub(super) task: Option<TaskPlace>,
 }
 
 impl Tx<'_> {
@@ -82,7 +84,7 @@ impl Tx<'_> {
         let tell = |(id, verdict): (BeadId, Judged)| match verdict {
             Err(result) => *result,
             Ok(accepted) => {
-                let limits: Vec<Limit> = Limit::of(&accepted.rig, request.account.as_ref()).collect();
+                let limits: Vec<Limit> = Limit::of(&accepted.rig, request.account.as_ref(), None).collect();
                 let mut fits = |limit: &Limit| {
                     let ahead = taken.get(limit).copied().unwrap_or(0);
                     state.room(limit).free().is_none_or(|free| free > ahead)
@@ -193,6 +195,9 @@ impl Tx<'_> {
         if bead.is_closed() {
             return no(left_out, "closed", format!("{id} is {}", bead.status.as_str()));
         }
+        if state.tasks.get(id).is_some_and(|task| task.ended.is_some()) {
+            return no(left_out, "task-ended", task_has_ended(id));
+        }
         if let Some(why) = bead.not_work_because() {
             return no(left_out, "not-dispatchable", format!("{id}: {why}"));
         }
@@ -247,7 +252,7 @@ impl Tx<'_> {
             return no(SlingAction::Refused, "blocked-by", format!("{id} {}", message.join("; ")));
         }
         let priority = request.priority.unwrap_or_else(|| sling_priority(bead));
-        Ok(Accepted { bead: id.clone(), rig: rig.name.clone(), formula, priority })
+        Ok(Accepted { bead: id.clone(), rig: rig.name.clone(), formula, priority, task: None })
     }
 
     /// The convoy of each accepted bead: the named one, one that tracks it already, or a new one for the rest.
@@ -319,6 +324,7 @@ impl Tx<'_> {
             held: false,
             held_by: None,
             executor: request.executor.clone(),
+            task: accepted.task.clone(),
             forced: request.force,
             no_boot: request.no_boot,
             crashes: 0,
@@ -367,6 +373,11 @@ fn guard_status(entry: &BeadEntry, now: Timestamp, left_out: SlingAction) -> Res
         return no("deferred", format!("{id} was put off until {until}; --force takes it"));
     }
     Ok(())
+}
+
+/// A task comes to one end, of which its client was told.
+pub(super) fn task_has_ended(id: &BeadId) -> String {
+    format!("{id} is a task that has come to its end; submit it again as a new one")
 }
 
 /// Bead priorities P0 to P4 as sling priorities.

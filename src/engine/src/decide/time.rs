@@ -19,13 +19,15 @@ impl State {
         let close = self.awaited_closes.first().map(|(due, _)| *due);
         let rested = self.cooling.values().min().copied();
         let money = [self.renewed_at, self.warnings_end()];
-        let all = [timer, deadline, pause, alarm, close, rested, self.looks.first()];
+        let all = [timer, deadline, pause, alarm, close, rested, self.looks.first(), self.next_retirement()];
         all.into_iter().chain(money).flatten().min()
     }
 
     /// What an operator must look at: beads left with a verdict, by id.
     pub fn settled(&self) -> impl Iterator<Item = (&BeadId, Verdict)> {
-        self.settled.iter().map(|(id, verdict)| (id, *verdict))
+        // How a task came out is its client's business.
+        let settled = self.settled.iter().filter(|(id, _)| !self.tasks.contains_key(*id));
+        settled.map(|(id, verdict)| (id, *verdict))
     }
 }
 
@@ -33,6 +35,7 @@ impl Tx<'_> {
     /// Does what has become due. Emits nothing when nothing has.
     pub fn tick(&mut self) {
         let now = self.now();
+        self.settle_tasks();
         if self.state().next_due().is_none_or(|due| due > now) {
             return;
         }
@@ -60,6 +63,8 @@ impl Tx<'_> {
         for id in overdue.map(|(_, id)| id.clone()).collect::<Vec<_>>() {
             self.expire(&id);
         }
+        self.settle_tasks();
+        self.retire_tasks();
     }
 
     /// Closes a context whose deadline has passed before it started.

@@ -180,6 +180,7 @@ impl State {
                 self.promised = None;
                 self.unqueue(&dispatch.context);
                 self.hold_slot(&dispatch);
+                self.note_attempt(&id, dispatch.order, at);
                 self.dispatches.insert(id.clone(), dispatch);
             }
             DispatchEvent::Running { pid, .. } => {

@@ -8,12 +8,14 @@ pub use event::DispatchEvent;
 use serde::{Deserialize, Serialize};
 
 use crate::bead::Verdict;
+use crate::capacity::Limit;
 pub use crate::money::Usd;
 use crate::queue::Lane;
 use crate::session::Session;
 use crate::state::State;
 pub use crate::stop::{Recovery, STOP_REASONS, StopReason};
 use crate::stored::is_default;
+use crate::task::TaskPlace;
 use crate::{AccountName, BeadId, ContextId, DispatchId, RigName, Timestamp};
 
 /// One attempt to run a bead.
@@ -30,6 +32,9 @@ pub struct Dispatch {
     pub account: Option<AccountName>,
     /// Whose queue it came from.
     pub lane: Lane,
+    /// The task of the HTTP API that it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskPlace>,
     /// Which executor runs it.
     pub executor: String,
     /// Position of its start in the log; lanes are served by it.
@@ -93,6 +98,16 @@ impl Dispatch {
     /// Whether it holds a slot.
     pub fn is_live(&self) -> bool {
         self.ended.is_none()
+    }
+
+    /// The limits it counts against.
+    pub(crate) fn limits(&self) -> impl Iterator<Item = Limit> + use<> {
+        Limit::of(&self.rig, self.account.as_ref(), self.task.as_ref())
+    }
+
+    /// Whether it is an action over HTTP: without a worker, and over at once when it is called off.
+    pub fn is_action(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| !task.takes_worker)
     }
 
     /// Whether its worker should come to an end as soon as it can.

@@ -4,7 +4,6 @@
 use std::cmp::Reverse;
 
 use super::Dispatch;
-use crate::capacity::Limit;
 use crate::preempt::VictimKey;
 use crate::state::State;
 
@@ -12,7 +11,7 @@ impl State {
     pub(super) fn hold_slot(&mut self, dispatch: &Dispatch) {
         self.live.insert(dispatch.id.clone());
         self.victims.insert(self.victim_key(dispatch));
-        for limit in Limit::of(&dispatch.rig, dispatch.account.as_ref()) {
+        for limit in dispatch.limits() {
             *self.active.entry(limit).or_default() += 1;
         }
         self.queue.lane_started(&dispatch.lane, dispatch.order);
@@ -21,7 +20,7 @@ impl State {
     pub(super) fn free_slot(&mut self, dispatch: &Dispatch) {
         self.live.remove(&dispatch.id);
         self.victims.remove(&self.victim_key(dispatch));
-        for limit in Limit::of(&dispatch.rig, dispatch.account.as_ref()) {
+        for limit in dispatch.limits() {
             if let Some(active) = self.active.get_mut(&limit) {
                 *active = active.saturating_sub(1);
                 if *active == 0 {

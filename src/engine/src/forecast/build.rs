@@ -16,19 +16,21 @@ use crate::dispatch::Dispatch;
 use crate::lookup::Lookup;
 use crate::queue::{Lane, OrderKey};
 use crate::state::State;
-use crate::{AccountName, BeadId, ConvoyId, RigName, Timestamp};
+use crate::{BeadId, ConvoyId, Timestamp};
 
 /// What class and estimate of a scheduled bead follow from.
 struct Likeness<'a> {
     fields: &'a ContextFields,
     kind: &'a str,
     argv: Option<&'a [String]>,
+    task: Option<(&'a str, bool)>,
 }
 
 impl Likeness<'_> {
     fn is_like(&self, other: &Self) -> bool {
         let (a, b) = (self.fields, other.fields);
         a.target_rig == b.target_rig
+            && self.task == other.task
             && (&a.account, &a.convoy, &a.agent) == (&b.account, &b.convoy, &b.agent)
             && (&a.formula, self.kind, self.argv) == (&b.formula, other.kind, other.argv)
     }
@@ -47,7 +49,7 @@ pub(super) struct Builder<'a> {
     limits: Vec<Limit>,
     known_limits: BTreeMap<Limit, u32>,
     classes: Vec<Class>,
-    known_classes: BTreeMap<(u32, [u32; 3]), u32>,
+    known_classes: BTreeMap<(u32, [u32; 5]), u32>,
     units: Vec<Unit<'a>>,
     by_number: Vec<u32>,
     /// What the last unit was like, which the next one mostly is too.
@@ -142,7 +144,7 @@ impl<'a> Builder<'a> {
         let context = self.state.contexts.get(&dispatch.context);
         let before = context.map_or(0, already_done);
         let ran = dispatch.running_at.map_or(0, |since| millis_between(since, self.now));
-        let class = self.class(dispatch.lane.clone(), &dispatch.rig, dispatch.account.as_ref());
+        let class = self.class(dispatch.lane.clone(), dispatch.limits());
         let estimate = match context {
             Some(context) => self.estimate(Alike::of_request(&entry.bead, &context.fields)),
             None => self.estimate(Alike::of(&entry.bead, &dispatch.rig, None)),
@@ -155,12 +157,13 @@ impl<'a> Builder<'a> {
 
     fn scheduled(&mut self, entry: &'a BeadEntry, context: &'a Context) -> Unit<'a> {
         let (state, fields) = (self.state, &context.fields);
-        let likeness = Likeness { fields, kind: &entry.bead.kind, argv: entry.bead.argv.as_deref() };
+        let task = context.task.as_ref().map(|task| (task.agent.as_str(), task.takes_worker));
+        let likeness = Likeness { fields, kind: &entry.bead.kind, argv: entry.bead.argv.as_deref(), task };
         let (class, estimate) = match &self.last {
             Some((last, class, estimate)) if last.is_like(&likeness) => (*class, *estimate),
             Some(_) | None => {
                 let lane = Lane::of(context, state.settings.fairness);
-                let class = self.class(lane, &fields.target_rig, fields.account.as_ref());
+                let class = self.class(lane, context.limits());
                 let estimate = self.estimate(Alike::of_request(&entry.bead, fields));
                 self.last = Some((likeness, class, estimate));
                 (class, estimate)
@@ -186,7 +189,7 @@ impl<'a> Builder<'a> {
             return Self::new_unit(entry, Place::Never, NONE, NONE);
         };
         let lane = Lane::named(state.settings.fairness, &rig.name, Some(&convoy.id), None);
-        let class = self.class(lane, &rig.name, None);
+        let class = self.class(lane, Limit::of(&rig.name, None, None));
         let formula = state.formula_for(bead, &rig.name, &SlingRequest::default());
         let alike = Alike::of(bead, &rig.name, formula.as_ref().map(crate::FormulaName::as_str));
         let estimate = self.estimate(alike);
@@ -228,11 +231,11 @@ impl<'a> Builder<'a> {
         number
     }
 
-    fn class(&mut self, lane: Lane, rig: &RigName, account: Option<&AccountName>) -> u32 {
+    fn class(&mut self, lane: Lane, counts_against: impl Iterator<Item = Limit>) -> u32 {
         let lanes = self.lanes.len() as u32;
         let lane = *self.lanes.entry(lane).or_insert(lanes);
-        let mut limits = [NONE; 3];
-        for (place, limit) in limits.iter_mut().zip(Limit::of(rig, account)) {
+        let mut limits = [NONE; 5];
+        for (place, limit) in limits.iter_mut().zip(counts_against) {
             *place = self.limit(limit);
         }
         let number = self.classes.len() as u32;

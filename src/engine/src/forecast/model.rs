@@ -66,7 +66,7 @@ pub(super) struct Unit<'a> {
 pub(super) struct Class {
     pub(super) lane: u32,
     /// Town, rig and account.
-    pub(super) limits: [u32; 3],
+    pub(super) limits: [u32; 5],
 }
 
 /// What is left to be done, and by which rules.

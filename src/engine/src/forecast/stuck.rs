@@ -2,7 +2,7 @@
 
 use super::model::Model;
 use crate::bead::Verdict;
-use crate::capacity::Limit;
+use crate::context::Context;
 use crate::readiness::{ReasonCode, list};
 use crate::state::State;
 use crate::{BeadId, Timestamp};
@@ -37,8 +37,7 @@ pub(super) fn why(model: &Model<'_>, bead: &BeadId, launched: bool) -> String {
     if let Some(pause) = &state.pause {
         return format!("dispatch is paused by {}; ym scheduler resume", pause.by);
     }
-    let mut limits =
-        context.into_iter().flat_map(|c| Limit::of(&c.fields.target_rig, c.fields.account.as_ref()));
+    let mut limits = context.into_iter().flat_map(Context::limits);
     if let Some(limit) = limits.find(|limit| state.room(limit).max == Some(0)) {
         return format!("{} has no slots", limit.name());
     }

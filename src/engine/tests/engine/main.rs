@@ -31,6 +31,8 @@ mod sources;
 mod stage;
 mod stage_findings;
 mod stage_graphs;
+mod tasks;
+mod tasks_fairness;
 mod timing;
 mod town;
 mod undoing;

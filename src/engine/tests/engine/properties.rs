@@ -5,14 +5,15 @@ use std::sync::LazyLock;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use yard_engine::bead::{BeadEvent, BeadStatus, DepKind};
-use yard_engine::command::WorkerSays;
+use yard_engine::command::{NewTask, WorkerSays};
 use yard_engine::dispatch::{Category, DispatchEvent, StopReason};
 use yard_engine::event::KINDS;
 use yard_engine::rig::RigSwitch;
-use yard_engine::{AccountName, Command, Event, Millis, Settings, State};
+use yard_engine::{AccountName, Command, Event, Millis, Settings, State, WebhookFailure};
 
 use crate::asks::graph;
 use crate::happenings::{Yard, happening, happens};
+use crate::tasks::{submit_one, task_of};
 use crate::town::{Town, bead_id, rig_name};
 use crate::words::{add_of, watch_of};
 
@@ -159,6 +160,7 @@ fn sample_log() -> Vec<yard_engine::Recorded> {
     convoy_events(&mut town);
     tracker_events(&mut town);
     second_thoughts(&mut town);
+    task_events(&mut town);
     town.log
 }
 
@@ -218,6 +220,27 @@ fn workspace_events(town: &mut Town) {
     town.start();
     town.exits_ok("ox-a");
     town.advance(Millis::minutes(5));
+}
+
+fn task_events(town: &mut Town) {
+    town.configure(|settings| settings.results_ttl = Millis::minutes(1));
+    let callback = Some("https://x.example/".to_owned());
+    let first = submit_one(town, NewTask { callback: callback.clone(), ..task_of("a") });
+    submit_one(town, NewTask { after: vec![first.clone()], formula: "work".parse().ok(), ..task_of("a") });
+    town.configure(|settings| settings.http.max_queue = 1);
+    submit_one(town, NewTask { callback, ..task_of("a") });
+    town.pass();
+    town.runs(&first);
+    let dispatch = town.live(&first);
+    town.act(|tx| tx.task_answered(&dispatch, serde_json::json!({"ok": true})));
+    town.crashes(&first);
+    town.advance(Millis(0));
+    let due: Vec<_> = town.state.due_webhooks(town.now).map(|task| task.id.clone()).collect();
+    let failure = |error: &str| Some(WebhookFailure { error: error.to_owned(), hopeless: true });
+    for (id, failure) in due.iter().zip([None, failure("gone")]) {
+        town.act(|tx| tx.webhook_tried(id, failure));
+    }
+    town.advance(Millis::minutes(2));
 }
 
 fn convoy_events(town: &mut Town) {

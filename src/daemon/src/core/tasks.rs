@@ -1,0 +1,133 @@
+//! Tasks of the HTTP API in the loop: serving it, sending actions and webhooks, and hearing what came of them.
+
+use std::time::Instant;
+
+use yard_client::views;
+use yard_engine::dispatch::{Category, StopReason};
+use yard_engine::{BeadId, DispatchId, Timestamp, WebhookFailure, WorkerExit};
+
+use super::Core;
+use crate::http::{Action, ActionOutcome, Letter, Sent};
+
+impl Core {
+    /// Listens as configured. Only who dispatches by itself does: tasks are to be run, not only kept.
+    pub(super) fn serve_http(&mut self) {
+        if !self.role.dispatches_by_itself() {
+            return;
+        }
+        let settings = self.store.state().settings().http.clone();
+        let trouble = self.http.follow(&settings);
+        self.store.decide(self.now, |tx| tx.http_trouble(trouble.as_deref()));
+    }
+
+    /// Records that actions are about to be sent: whoever finds that after a crash knows that they may have been.
+    pub(super) fn note_actions(&mut self) {
+        for id in std::mem::take(&mut self.to_send) {
+            self.store.decide(self.now, |tx| tx.worker_running(&id, None));
+        }
+    }
+
+    /// Sends an action of which it is on disk that it is.
+    pub(super) fn send_action(&mut self, id: &DispatchId) {
+        let state = self.store.state();
+        let live = state.dispatch(id).is_some_and(|it| it.is_live() && it.is_action());
+        let Some(task) = state.task(id.bead()).filter(|_| live) else { return };
+        let action = Action::of(task, id, &state.settings().http_executor);
+        self.http.send_action(id, action);
+    }
+
+    pub(super) fn action_answered(&mut self, id: &DispatchId, outcome: ActionOutcome) {
+        self.http.answered(id, &outcome);
+        self.end_action(id, &outcome);
+    }
+
+    fn end_action(&mut self, id: &DispatchId, outcome: &ActionOutcome) {
+        self.store.decide(self.now, |tx| {
+            let message = match outcome {
+                Ok(answer) => {
+                    tx.task_answered(id, answer.clone());
+                    String::new()
+                }
+                Err(error) => error.clone(),
+            };
+            let exit = WorkerExit {
+                code: Some(i32::from(outcome.is_err())),
+                signal: None,
+                step: None,
+                stopped: false,
+                awaits_close: false,
+                category: Category::Crash,
+                active: None,
+                resumes: false,
+                message,
+            };
+            tx.worker_ended(id, &exit);
+        });
+    }
+
+    /// Finds out about an action that the log calls live.
+    pub(super) fn recover_action(&mut self, id: &DispatchId) {
+        match self.http.action(id) {
+            Some(Sent::UnderWay(_)) => {}
+            Some(Sent::Answered(outcome)) => {
+                let outcome = outcome.clone();
+                self.end_action(id, &outcome);
+            }
+            None => self.store.decide(self.now, |tx| tx.action_lost(id)),
+        }
+    }
+
+    /// A drain lets actions come to their end, for as long as it may take.
+    pub(super) fn end_actions_past_the_drain(&mut self) {
+        let over = self.drain.as_ref().is_some_and(|drain| drain.until <= Instant::now());
+        if !over {
+            return;
+        }
+        let actions = self.store.state().live_dispatches().filter(|it| it.is_action());
+        for id in actions.map(|it| it.id.clone()).collect::<Vec<_>>() {
+            self.store.decide(self.now, |tx| {
+                tx.terminate(&id, StopReason::GracefulShutdown, false, "daemon");
+            });
+        }
+    }
+
+    /// Sends the webhooks that are due, some at a time.
+    pub(super) fn send_webhooks(&mut self) {
+        if !self.dispatches() || !self.http.may_send_more() {
+            return;
+        }
+        let state = self.store.state();
+        let mut letters = Vec::new();
+        for task in state.due_webhooks(self.now) {
+            let url = task.webhook.as_ref().map(|webhook| webhook.url.clone());
+            let body = serde_json::to_string(&views::task::task(state, task));
+            if let (Some(url), Ok(body), true) = (url, body, self.http.may_send_webhook(&task.id)) {
+                letters.push(Letter { task: task.id.clone(), url, body, at: self.now });
+            }
+            if letters.len() == crate::http::WEBHOOKS_AT_ONCE {
+                break;
+            }
+        }
+        for letter in letters {
+            let task = letter.task.clone();
+            if self.http.may_send_webhook(&task) {
+                self.http.send_webhook(&task, letter);
+            }
+        }
+    }
+
+    pub(super) fn webhook_tried(&mut self, task: &BeadId, failure: Option<WebhookFailure>) {
+        self.http.webhook_tried(task);
+        self.store.decide(self.now, |tx| tx.webhook_tried(task, failure));
+    }
+
+    /// When the next webhook is to be sent, if it may be.
+    pub(super) fn next_webhook(&self) -> Option<Timestamp> {
+        if !self.dispatches() || !self.http.may_send_more() {
+            return None;
+        }
+        let mut waiting =
+            self.store.state().webhook_times().filter(|(_, id)| !self.http.is_sending_webhook(id));
+        waiting.next().map(|(at, _)| at)
+    }
+}

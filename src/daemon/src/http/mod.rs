@@ -1,0 +1,241 @@
+//! The edge to the web: the HTTP API, the actions that tasks are forwarded as, and the webhooks that tell of their ends.
+//!
+//! Promises: it never touches the state. What clients ask goes through the loop like everything else, and is answered
+//! once it is on disk; an action is sent once, after that was recorded; whatever is sent tells the loop how it went.
+
+mod address;
+mod auth;
+mod body;
+mod connections;
+mod error;
+mod events;
+mod executor;
+mod metrics;
+mod routes;
+mod server;
+mod submit;
+mod webhook;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::AbortHandle;
+use yard_engine::settings::HttpSettings;
+use yard_engine::{BeadId, DispatchId};
+
+pub use self::auth::{TokenError, session_token, token};
+pub(crate) use self::executor::{Action, ActionOutcome};
+use self::server::Listening;
+pub(crate) use self::webhook::Letter;
+pub use self::webhook::webhook_secret;
+use crate::input::{Input, Inputs};
+use crate::stamp::FileStamp;
+use crate::town::TownDir;
+
+/// Webhooks under way at the same time; the others wait for their turn.
+pub(crate) const WEBHOOKS_AT_ONCE: usize = 16;
+/// How long answers may take to reach their clients when the server ends.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+
+/// What the loop has of the web.
+pub(crate) struct HttpEdge {
+    town: TownDir,
+    inputs: Inputs,
+    /// Made when it is first needed.
+    runtime: Option<Runtime>,
+    client: Option<reqwest::Client>,
+    listening: Option<(Listening, Listener)>,
+    /// What could not be listened on, and why; said once.
+    trouble: Option<(Listener, String)>,
+    settings: Arc<RwLock<HttpSettings>>,
+    actions: BTreeMap<DispatchId, Sent>,
+    webhooks: BTreeSet<BeadId>,
+}
+
+/// An action that was sent.
+pub(crate) enum Sent {
+    /// Nobody has answered yet.
+    UnderWay(AbortHandle),
+    /// It was answered; kept until that is on disk.
+    Answered(ActionOutcome),
+}
+
+/// What tells one way of listening from another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Listener {
+    address: String,
+    token_file: PathBuf,
+    token_seen: FileStamp,
+}
+
+impl HttpEdge {
+    pub(crate) fn new(town: TownDir, inputs: Inputs) -> Self {
+        Self {
+            town,
+            inputs,
+            runtime: None,
+            client: None,
+            listening: None,
+            trouble: None,
+            settings: Arc::default(),
+            actions: BTreeMap::new(),
+            webhooks: BTreeSet::new(),
+        }
+    }
+
+    fn runtime(&mut self) -> io::Result<&Runtime> {
+        if self.runtime.is_none() {
+            let mut runtime = Builder::new_multi_thread();
+            self.runtime = Some(runtime.worker_threads(1).thread_name("ym-http").enable_all().build()?);
+        }
+        self.runtime.as_ref().ok_or_else(|| io::Error::other("no runtime"))
+    }
+
+    /// Listens as configured, or no longer. Returns what is wrong, if anything is.
+    pub(crate) fn follow(&mut self, settings: &HttpSettings) -> Option<String> {
+        {
+            let mut known = self.settings.write().unwrap_or_else(PoisonError::into_inner);
+            if *known != *settings {
+                known.clone_from(settings);
+            }
+        }
+        let Some(address) = &settings.listen else {
+            (self.listening, self.trouble) = (None, None);
+            return None;
+        };
+        let token_file = auth::token_path(&self.town, settings);
+        let token_seen = FileStamp::of(&token_file);
+        let wanted = Listener { address: address.clone(), token_file, token_seen };
+        if self.listening.as_ref().is_some_and(|(_, as_is)| *as_is == wanted) {
+            return None;
+        }
+        let (town, inputs, shared) = (self.town.clone(), self.inputs.clone(), Arc::clone(&self.settings));
+        // The old one gives its address back first.
+        self.listening = None;
+        let listening = auth::token(&town, settings).map_err(|error| error.to_string()).and_then(|token| {
+            let runtime = self.runtime().map_err(|error| error.to_string())?;
+            Listening::start(runtime, address, token, inputs, shared)
+                .map_err(|error| format!("http.listen: cannot listen on {address}: {error}"))
+        });
+        match listening {
+            Ok(listening) => {
+                tracing::info!(address = %listening.address(), "serving HTTP");
+                // The token may have been made just now.
+                let wanted = Listener { token_seen: FileStamp::of(&wanted.token_file), ..wanted };
+                (self.listening, self.trouble) = (Some((listening, wanted)), None);
+                None
+            }
+            Err(error) => {
+                if self.trouble.as_ref().is_none_or(|(known, _)| *known != wanted) {
+                    tracing::warn!("{error}");
+                }
+                self.trouble = Some((wanted, error.clone()));
+                Some(error)
+            }
+        }
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> Option<String> {
+        self.listening.as_ref().map(|(listening, _)| listening.address().to_string())
+    }
+
+    /// Sends an action whose start is on disk; its outcome comes to the loop.
+    pub(crate) fn send_action(&mut self, id: &DispatchId, action: Action) {
+        let (inputs, dispatch) = (self.inputs.clone(), id.clone());
+        let client = self.client().map_err(|error| format!("executor request failed: {error}"));
+        let sending = async move {
+            let outcome = match client {
+                Ok(client) => action.send(&client).await,
+                Err(error) => Err(error),
+            };
+            inputs.send(Input::ActionAnswered { dispatch, outcome });
+        };
+        match self.runtime() {
+            Ok(runtime) => {
+                let handle = runtime.spawn(sending).abort_handle();
+                self.actions.insert(id.clone(), Sent::UnderWay(handle));
+            }
+            Err(error) => {
+                let outcome = Err(format!("executor request failed: {error}"));
+                self.inputs.send(Input::ActionAnswered { dispatch: id.clone(), outcome });
+            }
+        }
+    }
+
+    fn client(&mut self) -> Result<reqwest::Client, String> {
+        if self.client.is_none() {
+            self.client = Some(executor::client()?);
+        }
+        self.client.clone().ok_or_else(|| "no client".to_owned())
+    }
+
+    /// An action was answered. The answer is kept until its end is on disk.
+    pub(crate) fn answered(&mut self, id: &DispatchId, outcome: &ActionOutcome) {
+        if let Some(sent) = self.actions.get_mut(id) {
+            *sent = Sent::Answered(outcome.clone());
+        }
+    }
+
+    /// How an action stands that the log calls live; none if nobody here knows of it.
+    pub(crate) fn action(&self, id: &DispatchId) -> Option<&Sent> {
+        self.actions.get(id)
+    }
+
+    /// Forgets an action that is over; if it is under way, whoever waits for its answer does so no longer.
+    pub(crate) fn drop_action(&mut self, id: &DispatchId) {
+        if let Some(Sent::UnderWay(handle)) = self.actions.remove(id) {
+            handle.abort();
+        }
+    }
+
+    /// Whether another webhook may be sent for this task.
+    pub(crate) fn may_send_webhook(&self, id: &BeadId) -> bool {
+        !self.is_sending_webhook(id) && self.may_send_more()
+    }
+
+    /// Whether another webhook may be sent at all.
+    pub(crate) fn may_send_more(&self) -> bool {
+        self.webhooks.len() < WEBHOOKS_AT_ONCE
+    }
+
+    /// Whether a webhook of this task is under way.
+    pub(crate) fn is_sending_webhook(&self, id: &BeadId) -> bool {
+        self.webhooks.contains(id)
+    }
+
+    /// Sends a webhook; how it went comes to the loop.
+    pub(crate) fn send_webhook(&mut self, id: &BeadId, letter: Letter) {
+        let (inputs, town, task) = (self.inputs.clone(), self.town.clone(), id.clone());
+        let allowed = self.settings.read().unwrap_or_else(PoisonError::into_inner).webhook_allow.clone();
+        let sending = async move {
+            let failure = letter.send(&town, &allowed).await.err();
+            inputs.send(Input::WebhookTried { task, failure });
+        };
+        match self.runtime() {
+            Ok(runtime) => {
+                runtime.spawn(sending);
+                self.webhooks.insert(id.clone());
+            }
+            Err(error) => tracing::warn!(%error, "a webhook cannot be sent at present"),
+        }
+    }
+
+    /// A webhook came back.
+    pub(crate) fn webhook_tried(&mut self, id: &BeadId) {
+        self.webhooks.remove(id);
+    }
+}
+
+impl Drop for HttpEdge {
+    fn drop(&mut self) {
+        self.listening = None;
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(LAST_WORDS);
+        }
+    }
+}

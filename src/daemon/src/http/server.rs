@@ -1,0 +1,165 @@
+//! Listening and serving connections, with an end to everybody's patience.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
+use tower_service::Service;
+use yard_client::{Ask, Document, Reply, Request as LoopRequest};
+use yard_engine::settings::HttpSettings;
+
+use super::connections::{Connection, Connections, Rates};
+use super::error::ApiError;
+use super::routes;
+use crate::input::{Input, Inputs, ReplyTo};
+
+/// How long a client may take to say what it wants.
+const HEADERS: Duration = Duration::from_secs(10);
+/// Longest head of a request.
+const LONGEST_HEAD: usize = 64 * 1024;
+/// Streams of events at the same time: each has a thread that reads the journal.
+const STREAMS: usize = 32;
+
+/// An address that is listened on, until this is dropped.
+pub(super) struct Listening {
+    address: SocketAddr,
+    accepting: AbortHandle,
+    shared: Arc<Shared>,
+}
+
+/// What all connections share.
+pub(super) struct Shared {
+    pub(super) token: String,
+    inputs: Inputs,
+    settings: Arc<RwLock<HttpSettings>>,
+    connections: Connections,
+    pub(super) rates: Rates,
+    pub(super) streams: Arc<Semaphore>,
+}
+
+/// From where a request came.
+#[derive(Debug, Clone)]
+pub(super) struct Peer {
+    pub(super) address: IpAddr,
+    pub(super) connection: Arc<Connection>,
+}
+
+impl Listening {
+    pub(super) fn start(
+        runtime: &Runtime,
+        address: &str,
+        token: String,
+        inputs: Inputs,
+        settings: Arc<RwLock<HttpSettings>>,
+    ) -> io::Result<Self> {
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            token,
+            inputs,
+            settings,
+            connections: Connections::new(),
+            rates: Rates::default(),
+            streams: Arc::new(Semaphore::new(STREAMS)),
+        });
+        let _inside = runtime.enter();
+        let listener = TcpListener::from_std(listener)?;
+        let accepting = runtime.spawn(accept(listener, Arc::clone(&shared))).abort_handle();
+        Ok(Self { address, accepting, shared })
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        self.shared.connections.end_all();
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let router = routes::router(Arc::clone(&shared));
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => welcome(stream, peer.ip(), &shared, &router),
+            // Out of descriptors: those who are connected are served on, and some will go.
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+}
+
+fn welcome(stream: TcpStream, peer: IpAddr, shared: &Arc<Shared>, router: &Router) {
+    // Everybody is being served: who comes now may try again.
+    let Some((id, connection)) = shared.connections.enter() else { return };
+    let _ = stream.set_nodelay(true);
+    let ours = Arc::clone(shared);
+    let router = router.clone();
+    let peer = Peer { address: peer, connection };
+    let serving = tokio::spawn(async move {
+        serve(stream, peer, router).await;
+        ours.connections.leave(id);
+    });
+    shared.connections.can_be_ended(id, serving.abort_handle());
+}
+
+async fn serve(stream: TcpStream, peer: Peer, router: Router) {
+    let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(peer.clone());
+        let mut router = router.clone();
+        let busy = peer.connection.busy();
+        async move {
+            let response: Result<Response<Body>, Infallible> = router.call(request).await;
+            drop(busy);
+            response
+        }
+    });
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(LONGEST_HEAD);
+    // A connection that breaks concerns nobody but its client.
+    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+}
+
+impl Shared {
+    /// The settings in force.
+    pub(super) fn settings(&self) -> HttpSettings {
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Asks the loop; it answers once what it says is on disk.
+    pub(super) async fn ask(&self, actor: String, ask: Ask) -> Result<Document, ApiError> {
+        let (reply_to, mut replies) = ReplyTo::new();
+        self.send(actor, ask, reply_to)?;
+        match replies.recv().await {
+            Some(Reply::Ok { document, .. }) => Ok(document),
+            Some(Reply::Error(refusal)) => Err(ApiError::of(&refusal)),
+            Some(Reply::Item(_)) | None => Err(stopping()),
+        }
+    }
+
+    /// Asks the loop for something that comes bit by bit.
+    pub(super) fn send(&self, actor: String, ask: Ask, reply_to: ReplyTo) -> Result<(), ApiError> {
+        let request = Box::new(LoopRequest { actor, ask });
+        if self.inputs.send(Input::Ask { request, reply_to }) { Ok(()) } else { Err(stopping()) }
+    }
+}
+
+fn stopping() -> ApiError {
+    ApiError::unavailable("the daemon is stopping")
+}
