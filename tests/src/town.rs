@@ -13,6 +13,15 @@ use tempfile::TempDir;
 /// How long a condition is waited for before the test fails.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// The Python that has the tools tests use, which `tests/run` installs.
+pub fn tool_python() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"), PathBuf::from);
+    let python = target.join("test-tools/venv/bin/python");
+    assert!(python.exists(), "{} is missing: tests/run installs it", python.display());
+    python
+}
+
 /// The program under test: `YM_BIN`, or the one built beside this test.
 pub fn ym_binary() -> PathBuf {
     if let Some(path) = std::env::var_os("YM_BIN") {

@@ -30,6 +30,8 @@ fn titles_are_data_everywhere() {
         let added = town.run(["bead", "add", "--id", &id, title]);
         assert_eq!(added.code, 0, "{title:?}: {}", added.stderr);
         assert_eq!(town.json(["bead", "show", &id])["title"], **title, "kept as it is");
+        let listed = town.run(["bead", "list"]).ok().stdout;
+        assert!(listed.contains(&id) && !has_controls(&listed), "bead list of {title:?} shows {listed:?}");
         town.run(["sling", &id]).ok();
         town.run(["wait", &id]).ok();
         let log = town.run(["logs", &id]).ok().stdout;

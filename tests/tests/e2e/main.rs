@@ -10,6 +10,7 @@ mod disk_full;
 mod dispatches;
 mod forecast;
 mod hostile;
+mod http;
 mod like;
 mod operator;
 mod seed1;

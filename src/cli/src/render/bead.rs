@@ -2,8 +2,8 @@
 
 use std::io;
 
-use yard_client::safe_line;
 use yard_client::views::BeadView;
+use yard_client::{Safe, safe_line};
 use yard_engine::command::{SlingAction, SlingResult};
 
 use super::wrap::marked;
@@ -25,7 +25,7 @@ pub(crate) fn beads(out: &mut Out, beads: &[BeadView]) -> io::Result<()> {
         let title = match &bead.blocked_by {
             Some(by) => format!("{} · blocked by {}", safe_line(&bead.title, 30), by.join(", ")),
             None if waits => format!("{} · {}", safe_line(&bead.title, 30), in_short(&bead.reasons)),
-            None => bead.title.clone(),
+            None => Safe(&bead.title).to_string(),
         };
         let kind = safe_line(&bead.kind, 12);
         table.row(vec![bead.id.to_string(), format!("P{}", bead.priority), kind, state, title]);

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use yard_client::safe_line;
 use yard_client::views::{ConvoySummary, ConvoyView, StrandedView, TrackedView};
+use yard_client::{Safe, safe_line};
 use yard_engine::Standing;
 
 use super::show::reasons;
@@ -27,7 +27,7 @@ pub(crate) fn convoys(out: &mut Out, convoys: &[ConvoySummary]) -> io::Result<()
     let mut table = Table::new(&["CONVOY", "STATUS", "DONE", "TITLE"]);
     for convoy in convoys {
         let done = format!("{}/{}", convoy.completed, convoy.total);
-        table.row(vec![convoy.id.to_string(), convoy.status.clone(), done, convoy.title.clone()]);
+        table.row(vec![convoy.id.to_string(), convoy.status.clone(), done, Safe(&convoy.title).to_string()]);
     }
     table.print(out)
 }
@@ -182,7 +182,7 @@ fn about(bead: &TrackedView) -> String {
     match (&bead.worker, waits) {
         (_, true) => format!("{title} · {}", in_short(&bead.reasons)),
         (Some(worker), false) if bead.state == Some(Standing::Running) => format!("{title} · {worker}"),
-        (_, false) => bead.title.clone(),
+        (_, false) => Safe(&bead.title).to_string(),
     }
 }
 

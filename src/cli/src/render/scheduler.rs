@@ -79,7 +79,7 @@ pub(crate) fn first_queued(out: &mut Out, beads: &[Queued]) -> io::Result<()> {
 fn queued_row(out: &Out, bead: &Queued) -> Vec<String> {
     let mark = if bead.ready { out.paint(Tone::Good, "○") } else { out.paint(Tone::Warn, "⏸") };
     let about = if bead.reasons.is_empty() {
-        bead.title.clone()
+        Safe(&bead.title).to_string()
     } else {
         format!("{} · {}", safe_line(&bead.title, 30), in_short(&bead.reasons))
     };

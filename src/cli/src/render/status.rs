@@ -2,8 +2,8 @@
 
 use std::io;
 
-use yard_client::safe_line;
 use yard_client::views::{Queued, RunningView, SpendingView, StatusView, StuckView, WaitView};
+use yard_client::{Safe, safe_line};
 use yard_engine::Standing;
 use yard_engine::money::Usd;
 
@@ -111,7 +111,8 @@ fn queue<'a>(out: &mut Out, name: &str, beads: impl Iterator<Item = &'a Queued>)
     out.heading(&format!("{name} ({})", beads.len()))?;
     let mut table = Table::plain();
     for bead in beads.iter().take(SHOWN) {
-        let about = if bead.reasons.is_empty() { bead.title.clone() } else { in_short(&bead.reasons) };
+        let about =
+            if bead.reasons.is_empty() { Safe(&bead.title).to_string() } else { in_short(&bead.reasons) };
         table.row(vec![bead.id.to_string(), bead.target_rig.to_string(), bead.priority.to_string(), about]);
     }
     table.print(out)?;

@@ -102,18 +102,23 @@ impl Table {
 
 /// Cuts a cell. Coloured ones are short words of our own and stay whole.
 fn fit(cell: &str, room: usize) -> String {
-    if cell.starts_with('\u{1b}') { cell.to_owned() } else { safe_line(cell, room) }
+    if coloured(cell).is_some() { cell.to_owned() } else { safe_line(cell, room) }
 }
 
 /// Columns a cell takes up, our own colours not counted.
 fn shown_width(cell: &str) -> usize {
-    match cell.strip_prefix('\u{1b}') {
-        None => cell.width(),
-        Some(coloured) => {
-            let text = coloured.split_once('m').map_or("", |(_, text)| text);
-            text.split('\u{1b}').next().unwrap_or_default().width()
-        }
-    }
+    coloured(cell).unwrap_or(cell).width()
+}
+
+/// The word in a cell that we coloured ourselves: one colour, a plain word, and its end. Whatever else begins with an
+/// escape came from outside.
+fn coloured(cell: &str) -> Option<&str> {
+    let (codes, rest) = cell.strip_prefix("\u{1b}[")?.split_once('m')?;
+    let word = rest.strip_suffix("\u{1b}[0m")?;
+    let ours = codes.bytes().all(|byte| byte.is_ascii_digit() || byte == b';')
+        && word.len() <= 24
+        && word.chars().all(|letter| letter.is_alphanumeric() || " -:%✓✗●".contains(letter));
+    ours.then_some(word)
 }
 
 #[cfg(test)]
@@ -131,5 +136,8 @@ mod tests {
             assert!(line.width() <= 80 && !line.contains('\n'), "{line}");
         }
         assert_eq!(shown_width("\u{1b}[31mFAIL\u{1b}[0m"), 4);
+        for hostile in ["\u{1b}]0;evil\u{7}x", "\u{1b}[2J", "\u{1b}[31mx\u{1b}]0;y\u{7}\u{1b}[0m"] {
+            assert!(!fit(hostile, 80).contains(['\u{1b}', '\u{7}']), "{hostile:?}");
+        }
     }
 }

@@ -37,7 +37,7 @@ impl Core {
         }
         if !kitchen.edits.is_empty() {
             // What was just changed holds from this turn on.
-            self.read_config();
+            self.follow_config();
         }
         change
     }

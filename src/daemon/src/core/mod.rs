@@ -275,7 +275,7 @@ impl Core {
         self.note_actions();
         if batch.iter().any(|input| matches!(input, Input::Ask { .. })) {
             // Who has just changed the config and asks for something means the new one.
-            self.read_config();
+            self.follow_config();
         }
         for input in batch {
             self.take(input, &mut owed);

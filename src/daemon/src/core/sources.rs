@@ -144,7 +144,7 @@ impl Core {
     /// Has config and workspaces read again. A passing command reads them itself.
     pub(super) fn poke(&mut self, rig: Option<&str>) {
         self.config_seen = None;
-        self.read_config();
+        self.follow_config();
         match self.role {
             ServerRole::Daemon | ServerRole::Console => self.sources.poke(rig),
             ServerRole::Command => self.follow_sources_anew(),

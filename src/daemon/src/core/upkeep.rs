@@ -98,6 +98,15 @@ impl Core {
         self.scanning = Some(ScanFrom(None));
     }
 
+    /// Takes the config file over if it changed, also for the HTTP API.
+    pub(super) fn follow_config(&mut self) {
+        let seen = self.config_seen;
+        self.read_config();
+        if self.config_seen != seen {
+            self.serve_http();
+        }
+    }
+
     /// Takes the config file over if it changed. A bad one keeps the old settings and raises an alert.
     pub(super) fn read_config(&mut self) {
         let path = self.town.config();

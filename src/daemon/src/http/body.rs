@@ -39,6 +39,10 @@ pub(super) async fn read(request: Request<Body>) -> Result<Bytes, ApiError> {
 /// The first JSON value of a body; what follows it is ignored.
 pub(super) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let bad = |why: String| ApiError::bad_request(format!("bad JSON: {why}"));
+    // A list would pass for an object with its fields in order.
+    if body.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
+        return Err(bad("expected an object".to_owned()));
+    }
     let mut values = serde_json::Deserializer::from_slice(body).into_iter::<T>();
     match values.next() {
         Some(Ok(value)) => Ok(value),

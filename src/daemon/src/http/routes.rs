@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
@@ -173,22 +174,21 @@ async fn list(State(shared): Api, request: Request) -> Result<Response<Body>, Ap
     shared.ask(caller.actor(), Ask::Tasks { filter }).await.map(|document| found(&document))
 }
 
-async fn show(
-    State(shared): Api,
-    Path(id): Path<String>,
-    request: Request,
-) -> Result<Response<Body>, ApiError> {
-    let caller = who(&request)?;
+/// The id in the address of a task; what is no id names no task.
+type TaskId = Result<Path<String>, PathRejection>;
+
+fn id_of(id: TaskId) -> Result<String, ApiError> {
+    id.map(|Path(id)| id).map_err(|_| ApiError::not_found("task not found"))
+}
+
+async fn show(State(shared): Api, id: TaskId, request: Request) -> Result<Response<Body>, ApiError> {
+    let (caller, id) = (who(&request)?, id_of(id)?);
     let ask = Ask::Task { id, agent: caller.agent().map(str::to_owned) };
     shared.ask(caller.actor(), ask).await.map(|document| found(&document))
 }
 
-async fn cancel(
-    State(shared): Api,
-    Path(id): Path<String>,
-    request: Request,
-) -> Result<Response<Body>, ApiError> {
-    let caller = who(&request)?;
+async fn cancel(State(shared): Api, id: TaskId, request: Request) -> Result<Response<Body>, ApiError> {
+    let (caller, id) = (who(&request)?, id_of(id)?);
     let command = Command::TaskCancel { id: id.clone(), agent: caller.agent().map(str::to_owned) };
     shared.ask(caller.actor(), Ask::Command { command }).await?;
     Ok(answer(StatusCode::OK, json!({"status": "cancelled", "taskId": id}).to_string()))

@@ -6,8 +6,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Number, Value, json};
 use sha2::{Digest, Sha256};
 use yard_client::Ask;
 use yard_engine::command::{NewTask, TaskReceipt};
@@ -23,9 +23,9 @@ use crate::clock::wall_clock;
 
 /// Tasks in one batch at most.
 const LARGEST_BATCH: usize = 50;
-/// Longest name of an agent, in bytes.
+/// Longest name of an agent, in characters.
 const LONGEST_AGENT: usize = 200;
-/// Longest action, tab, selector or address, in bytes.
+/// Longest action, tab, selector or address, in characters.
 const LONGEST_TEXT: usize = 8 * 1024;
 /// Longest key of a client.
 const LONGEST_KEY: usize = 255;
@@ -48,13 +48,24 @@ struct TaskBody {
     #[serde(rename = "ref")]
     reference: Option<String>,
     params: Option<Map<String, Value>>,
+    #[serde(deserialize_with = "whole")]
     priority: Option<i64>,
     deadline: Option<String>,
     callback_url: Option<String>,
     formula: Option<String>,
     rig: Option<String>,
     after: Option<Vec<String>>,
+    #[serde(deserialize_with = "whole")]
     max_attempts: Option<i64>,
+}
+
+/// A whole number, also if it is written as `3.0`.
+fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
+    let Some(number) = Option::<Number>::deserialize(deserializer)? else { return Ok(None) };
+    // Beyond this, a number with a point is not told from its neighbours.
+    let exact = |float: &f64| float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0;
+    let whole = number.as_i64().or_else(|| number.as_f64().filter(exact).map(|float| float as i64));
+    whole.map(Some).ok_or_else(|| serde::de::Error::custom(format!("{number} is not a whole number")))
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -62,7 +73,7 @@ struct TaskBody {
 struct BatchBody {
     agent_id: Option<String>,
     callback_url: Option<String>,
-    tasks: Option<Vec<TaskBody>>,
+    tasks: Option<Vec<Map<String, Value>>>,
 }
 
 /// `POST /tasks`
@@ -127,6 +138,8 @@ pub(super) async fn batch(State(shared): Api, request: Request) -> Result<Respon
     let mut said: Vec<Value> = Vec::with_capacity(tasks.len());
     let (mut fit, mut places) = (Vec::new(), Vec::new());
     for (nth, task) in tasks.into_iter().enumerate() {
+        let task: TaskBody = serde_json::from_value(Value::Object(task))
+            .map_err(|error| ApiError::bad_request(format!("bad JSON: task {nth}: {error}")))?;
         let task = TaskBody {
             agent_id: Some(agent.clone()),
             callback_url: task.callback_url.or_else(|| batch.callback_url.clone()),
@@ -186,12 +199,14 @@ fn belongs_to(caller: &Caller, agent: &str) -> Result<(), ApiError> {
 
 fn key_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
-    let fits = |key: &&str| !key.is_empty() && key.len() <= LONGEST_KEY;
-    match value.to_str().ok().map(str::trim).filter(fits) {
+    let fits = |key: &&str| {
+        (1..=LONGEST_KEY).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    match value.to_str().ok().filter(fits) {
         Some(key) => Ok(Some(key.to_owned())),
-        None => {
-            Err(ApiError::bad_request(format!("Idempotency-Key must be 1 to {LONGEST_KEY} ASCII characters")))
-        }
+        None => Err(ApiError::bad_request(format!(
+            "Idempotency-Key must be 1 to {LONGEST_KEY} visible ASCII characters"
+        ))),
     }
 }
 
@@ -204,9 +219,10 @@ fn fingerprint(parts: &[&[u8]]) -> String {
 }
 
 fn check_agent(agent: &str) -> Result<(), ApiError> {
-    if agent.len() > LONGEST_AGENT || agent.chars().any(char::is_control) {
-        let most =
-            format!("invalid task: agentId must be at most {LONGEST_AGENT} bytes without control characters");
+    if agent.chars().count() > LONGEST_AGENT || agent.chars().any(char::is_control) {
+        let most = format!(
+            "invalid task: agentId must be at most {LONGEST_AGENT} characters, none of them a control character"
+        );
         return Err(ApiError::bad_request(most));
     }
     Ok(())
@@ -226,14 +242,15 @@ impl TaskBody {
         let action = required(self.action, "action")?;
         let (tab, selector, reference) = (given(self.tab_id), given(self.selector), given(self.reference));
         let texts = [Some(&action), tab.as_ref(), selector.as_ref(), reference.as_ref()];
-        if texts.into_iter().flatten().any(|text| text.len() > LONGEST_TEXT || text.contains('\0')) {
-            return Err(bad(format!("a text is longer than {LONGEST_TEXT} bytes or holds a NUL")));
+        if texts.into_iter().flatten().any(|text| text.chars().count() > LONGEST_TEXT || text.contains('\0'))
+        {
+            return Err(bad(format!("a text is longer than {LONGEST_TEXT} characters or holds a NUL")));
         }
         let callback = given(self.callback_url);
         if let Some(url) = &callback {
             let checked = address::check(url, &shared.settings().webhook_allow);
             checked.map_err(|why| bad(format!("invalid callbackUrl: {why}")))?;
-            if url.len() > LONGEST_TEXT {
+            if url.chars().count() > LONGEST_TEXT {
                 return Err(bad("invalid callbackUrl: too long".to_owned()));
             }
         }
