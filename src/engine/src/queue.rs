@@ -128,10 +128,20 @@ struct Class {
     waits_on: Option<Limit>,
 }
 
+impl Class {
+    /// How many stand before this place. Mostly everybody does: whoever comes last asks.
+    fn ahead_of(&self, order: &OrderKey) -> u64 {
+        let everybody = self.items.keys().next_back().is_some_and(|last| last < order);
+        if everybody { self.items.len() as u64 } else { self.items.range(..order).count() as u64 }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct LaneState {
     running: u64,
     served: u64,
+    /// How many stand in it, also those whose limits are full.
+    waiting: u64,
     heads: BTreeSet<(OrderKey, ClassKey)>,
 }
 
@@ -152,6 +162,8 @@ pub(crate) struct Queue {
     /// Lanes that offer something, in the order they are served; equal ones by what they offer.
     serving: BTreeSet<(u64, u64, OrderKey, Lane)>,
     waiting: BTreeMap<Limit, BTreeSet<ClassKey>>,
+    /// Classes that need no worker.
+    without_worker: usize,
 }
 
 impl Queue {
@@ -177,6 +189,10 @@ impl Queue {
         self.remove(id);
         let class = &place.0;
         self.withdraw_head(class);
+        if !self.classes.contains_key(class) && !class.limits.contains(&Limit::Town) {
+            self.without_worker += 1;
+        }
+        self.change_lane(&class.lane, |lane| lane.waiting += 1);
         let members = self.classes.entry(class.clone()).or_default();
         members.items.insert(order, id.clone());
         members.urgency.insert((Reverse(priority), order), id.clone());
@@ -187,6 +203,7 @@ impl Queue {
     pub(crate) fn remove(&mut self, id: &ContextId) {
         let Some((class, order, priority)) = self.places.remove(id) else { return };
         self.withdraw_head(&class);
+        self.change_lane(&class.lane, |lane| lane.waiting = lane.waiting.saturating_sub(1));
         if let Some(members) = self.classes.get_mut(&class) {
             members.items.remove(&order);
             members.urgency.remove(&(Reverse(priority), order));
@@ -195,6 +212,9 @@ impl Queue {
                     self.forget_waiting(&limit, &class);
                 }
                 self.classes.remove(&class);
+                if !class.limits.contains(&Limit::Town) {
+                    self.without_worker -= 1;
+                }
             }
         }
         self.offer_head(&class);
@@ -314,44 +334,45 @@ impl Queue {
 
     /// Forgets a lane that nobody stands in.
     pub(crate) fn forget_lane(&mut self, lane: &Lane) {
-        if self.lanes.get(lane).is_some_and(|state| state.running == 0 && state.heads.is_empty()) {
+        if self.lanes.get(lane).is_some_and(|state| state.running == 0 && state.waiting == 0) {
             self.lanes.remove(lane);
         }
     }
 
     /// Whether something waits for which the limits on workers do not count.
     pub(crate) fn offers_work_without_worker(&self) -> bool {
-        self.classes.keys().any(|class| !class.limits.contains(&Limit::Town))
+        self.without_worker > 0
     }
 
-    /// How many contexts of these lanes would start before this one, and it, if all could start one after the other;
-    /// none if it does not wait for room alone.
-    pub(crate) fn position(&self, id: &ContextId, lanes: impl Iterator<Item = Lane>) -> Option<u64> {
+    /// How many tasks would start before this one, and it, if all could start one after the other; none if it does not
+    /// wait for room alone.
+    pub(crate) fn position(&self, id: &ContextId) -> Option<u64> {
         let (own, order, _) = self.places.get(id)?;
-        let ahead_in_lane = self.members(&own.lane).filter(|(other, _)| *other < order).count() as u64;
         let ours = self.lanes.get(&own.lane)?;
+        let ahead_in_lane: u64 = self.classes_of(&own.lane).map(|class| class.ahead_of(order)).sum();
         // Lanes are served level by level: whoever has fewest running. Of two on the same level the one that joined it
         // with more running goes first, because it was served longer ago.
         let level = ours.running + ahead_in_lane;
-        let others = lanes.filter(|lane| *lane != own.lane).filter_map(|lane| {
-            let state = self.lanes.get(&lane)?;
-            let waiting = self.members(&lane).count() as u64;
-            let below = level.saturating_sub(state.running).min(waiting);
-            let first = (std::cmp::Reverse(state.running), state.served, state.place(&lane)?.2)
-                < (std::cmp::Reverse(ours.running), ours.served, ours.place(&own.lane)?.2);
-            let same_level = first && state.running <= level && below < waiting;
-            Some(below + u64::from(same_level))
+        let of_tasks = Lane::of_agent("");
+        let lanes = self.lanes.range(&of_tasks..).take_while(|(lane, _)| lane.0.starts_with(&of_tasks.0));
+        let others = lanes.filter(|(lane, state)| state.waiting > 0 && **lane != own.lane);
+        let before = others.map(|(lane, state)| {
+            let below = level.saturating_sub(state.running).min(state.waiting);
+            let turn = (Reverse(state.running), state.served).cmp(&(Reverse(ours.running), ours.served));
+            let first = turn.then_with(|| self.first_of(lane).cmp(&self.first_of(&own.lane))).is_lt();
+            below + u64::from(first && state.running <= level && below < state.waiting)
         });
-        Some(1 + ahead_in_lane + others.sum::<u64>())
+        Some(1 + ahead_in_lane + before.sum::<u64>())
     }
 
-    fn members(&self, lane: &Lane) -> impl Iterator<Item = (&OrderKey, &ContextId)> {
+    fn classes_of(&self, lane: &Lane) -> impl Iterator<Item = &Class> {
         let first = ClassKey { lane: lane.clone(), limits: Vec::new() };
-        let of_lane = self.classes.range(first..).take_while({
-            let lane = lane.clone();
-            move |(class, _)| class.lane == lane
-        });
-        of_lane.flat_map(|(_, class)| &class.items)
+        let lane = lane.clone();
+        self.classes.range(first..).take_while(move |(class, _)| class.lane == lane).map(|(_, class)| class)
+    }
+
+    fn first_of(&self, lane: &Lane) -> Option<OrderKey> {
+        self.classes_of(lane).filter_map(|class| class.items.keys().next().copied()).min()
     }
 
     /// How many of a lane run, and when it was last served.

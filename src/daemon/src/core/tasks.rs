@@ -1,13 +1,21 @@
 //! Tasks of the HTTP API in the loop: serving it, sending actions and webhooks, and hearing what came of them.
 
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
 use std::time::Instant;
 
+use serde_json::{Value, json};
 use yard_client::views;
 use yard_engine::dispatch::{Category, StopReason};
 use yard_engine::{BeadId, DispatchId, Timestamp, WebhookFailure, WorkerExit};
 
 use super::Core;
 use crate::http::{Action, ActionOutcome, Letter, Sent};
+use crate::launch::log_path;
+
+/// So much of what a worker wrote is kept as its task's result.
+const LONGEST_OUTPUT: u64 = 16 * 1024;
 
 impl Core {
     /// Listens as configured. Only who dispatches by itself does: tasks are to be run, not only kept.
@@ -63,6 +71,13 @@ impl Core {
             };
             tx.worker_ended(id, &exit);
         });
+    }
+
+    /// What a task that ran in a worker has to show: how it ended, and the end of what it wrote.
+    pub(super) fn answer_of_worker(&self, id: &DispatchId, exit: &WorkerExit) -> Option<Value> {
+        self.store.state().task(id.bead())?;
+        let output = tail_of(&log_path(&self.town, id)).unwrap_or_default();
+        Some(json!({"exitCode": exit.code, "output": output}))
     }
 
     /// Finds out about an action that the log calls live.
@@ -130,4 +145,14 @@ impl Core {
             self.store.state().webhook_times().filter(|(_, id)| !self.http.is_sending_webhook(id));
         waiting.next().map(|(at, _)| at)
     }
+}
+
+/// The end of a log, as text.
+fn tail_of(path: &Path) -> io::Result<String> {
+    let mut log = File::open(path)?;
+    let length = log.metadata()?.len();
+    log.seek(SeekFrom::Start(length.saturating_sub(LONGEST_OUTPUT)))?;
+    let mut tail = Vec::new();
+    log.take(LONGEST_OUTPUT).read_to_end(&mut tail)?;
+    Ok(String::from_utf8_lossy(&tail).into_owned())
 }

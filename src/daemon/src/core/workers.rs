@@ -35,7 +35,11 @@ impl Core {
                     return;
                 }
                 let ended = launch::worker_exit(state, town, dispatch, exit);
+                let answer = self.answer_of_worker(dispatch, &ended);
                 self.store.decide(now, |tx| {
+                    if let Some(answer) = answer {
+                        tx.task_answered(dispatch, answer);
+                    }
                     // The record is the last word on these, whatever was heard before.
                     tx.worker_metered(dispatch, exit.usd, exit.tokens, exit.session.as_ref());
                     tx.worker_ended(dispatch, &ended);

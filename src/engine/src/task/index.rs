@@ -44,11 +44,6 @@ impl TaskIndex {
         self.running.get(agent).map_or(0, |tasks| tasks.len() as u64)
     }
 
-    /// The lanes in which tasks wait.
-    pub(crate) fn lanes(&self) -> impl Iterator<Item = Lane> {
-        self.waiting.keys().map(|agent| Lane::of_agent(agent))
-    }
-
     fn note(places: &mut BTreeMap<String, BTreeSet<BeadId>>, agent: &str, id: &BeadId, there: bool) -> bool {
         if there {
             return places.entry(agent.to_owned()).or_default().insert(id.clone());

@@ -219,7 +219,7 @@ impl State {
     /// How many tasks would start before this one, and it; none unless it waits for nothing but room.
     pub fn task_position(&self, id: &BeadId) -> Option<u64> {
         let context = self.work(id)?.context.as_ref()?;
-        self.queue.position(context, self.task_index.lanes())
+        self.queue.position(context)
     }
 
     /// How a task has come out whose end is not recorded yet; none while it has not.

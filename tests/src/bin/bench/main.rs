@@ -14,6 +14,7 @@ mod seed2;
 mod stage;
 mod starts;
 mod table;
+mod tasks;
 mod whole;
 mod yard;
 
@@ -66,6 +67,12 @@ enum What {
         #[arg(long, default_value_t = console::BEADS)]
         beads: usize,
     },
+    /// Durable `POST /tasks` under load, next to bare programs and a queue in memory.
+    Tasks {
+        /// How many write at the same time.
+        #[arg(long, value_delimiter = ',', default_values_t = tasks::WRITERS)]
+        writers: Vec<usize>,
+    },
     /// One measurement of `stage`, in a process of its own for the sake of its peak memory.
     #[command(hide = true)]
     StageCase { case: stage::Case, file: PathBuf },
@@ -97,7 +104,12 @@ fn main() -> ExitCode {
 fn run(what: What) -> Fallible<usize> {
     match what {
         What::StageCase { case, file } => return stage::case(case, &file).map(|()| 0),
-        What::All | What::Seed2 { .. } | What::Rename { .. } | What::Stage { .. } | What::Console { .. } => {
+        What::All
+        | What::Seed2 { .. }
+        | What::Rename { .. }
+        | What::Stage { .. }
+        | What::Console { .. }
+        | What::Tasks { .. } => {
             load("at the start");
         }
     }
@@ -108,11 +120,13 @@ fn run(what: What) -> Fallible<usize> {
                 + stage::run(&stage::SIZES)?
                 + console::run(console::BEADS)?
                 + screen::run(console::BEADS)?
+                + tasks::run(&tasks::WRITERS)?
         }
         What::Seed2 { rounds } => seed2::run(rounds)?,
         What::Rename { beads } => rename::run(&beads)?,
         What::Stage { beads } => stage::run(&beads)?,
         What::Console { beads } => console::run(beads)? + screen::run(beads)?,
+        What::Tasks { writers } => tasks::run(&writers)?,
         What::StageCase { .. } => 0,
     };
     load("at the end");

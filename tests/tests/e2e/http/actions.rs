@@ -1,6 +1,6 @@
 //! What becomes of tasks that run: the contract with the server of a tab, deadlines, cancellation, formulas.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 use yard_tests::http::{Http, Peer};
@@ -111,6 +111,23 @@ fn cancelling_a_running_task_ends_it_once_and_frees_one_place() {
     assert_eq!((&metrics["tasksCancelled"], &metrics["tasksFailed"]), (&json!(1), &json!(0)));
 }
 
+// D13: no cap of a minute stands behind the deadline.
+#[test]
+fn an_action_may_take_longer_than_a_minute() {
+    let slow = Slow::start();
+    let (_town, http) = serving(&[("executor.http.base_url", &slow.peer.url())]);
+    let id = http
+        .submit(&json!({"agentId": "a", "action": "x", "tabId": "t", "deadline": "2126-01-01T00:00:00Z"}));
+    slow.peer.await_asked(1);
+    let sent = Instant::now();
+    for half in [31, 62] {
+        wait_until("half a minute has passed", || sent.elapsed() > Duration::from_secs(half));
+    }
+    assert_eq!(http.task(&id)["state"], "running");
+    slow.let_go();
+    http.await_state(&id, "done");
+}
+
 // D12
 #[test]
 fn the_average_wait_is_the_time_before_the_start() {
@@ -118,7 +135,7 @@ fn the_average_wait_is_the_time_before_the_start() {
     let (town, http) = serving(&[("executor.http.base_url", &slow.peer.url())]);
     town.run(["scheduler", "pause"]).ok();
     let id = http.submit(&click("a"));
-    let created = std::time::Instant::now();
+    let created = Instant::now();
     wait_until("it has waited", || created.elapsed() > Duration::from_millis(300));
     town.run(["scheduler", "resume"]).ok();
     http.await_state(&id, "running");
@@ -135,7 +152,7 @@ fn the_average_wait_is_the_time_before_the_start() {
 fn a_task_may_run_by_a_formula_wait_for_another_and_be_tried_again() {
     let (town, http) = serving(&[("retry.crash.backoff", "10ms")]);
     let formula = "name = \"shout\"\n[vars.word]\n[[steps]]\nid = \"shout\"\n\
-        shell = \"echo $YM_VAR_WORD >> out; test $(wc -l < out) -ge 2\"\n";
+        shell = \"echo $YM_VAR_WORD | tee -a out; test $(wc -l < out) -ge 2\"\n";
     std::fs::write(town.root().join(".yardmaster/formulas/shout.toml"), formula).expect("written");
     let missing = http.post("/tasks", &json!({"agentId": "a", "action": "x", "formula": "shout"}));
     assert_eq!(missing.status, 400, "a variable is missing: {}", missing.json());
@@ -144,6 +161,7 @@ fn a_task_may_run_by_a_formula_wait_for_another_and_be_tried_again() {
     let second = http.submit(&json!({"agentId": "b", "action": "x", "tabId": "t", "after": [first]}));
     let done = http.await_state(&first, "done");
     assert_eq!(done["attempts"], 2);
+    assert_eq!(done["result"], json!({"exitCode": 0, "output": "hey\n"}));
     let out = std::fs::read_to_string(town.root().join("out")).expect("it shouted");
     assert_eq!(out, "hey\nhey\n");
     http.await_state(&second, "failed");

@@ -10,6 +10,7 @@ fn ids(list: &Value) -> Vec<String> {
     tasks.map(|task| task["taskId"].as_str().expect("an id").to_owned()).collect()
 }
 
+// D17: 404, 409 and 403 follow from what is the case, not from words in a message.
 #[test]
 fn a_task_is_taken_in_shown_listed_and_called_off() {
     let (_town, http) = paused(&[]);
@@ -216,6 +217,7 @@ fn a_session_opens_what_belongs_to_its_agent_and_nothing_else() {
     }
 }
 
+// D5: what may be asked for besides is in `actions`; this is the key.
 #[test]
 fn the_same_request_under_the_same_key_is_one_task() {
     let (_town, http) = paused(&[]);

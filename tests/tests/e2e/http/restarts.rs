@@ -107,7 +107,7 @@ struct Queue {
     most_at_once: usize,
 }
 
-/// Ten thousand tasks of a hundred agents, with a `kill -9` in the middle.
+/// Ten thousand tasks of a hundred agents, with a `kill -9` in the middle. D10: each has an id of its own.
 #[test]
 fn ten_thousand_tasks_of_a_hundred_agents_are_each_done_once() {
     const AGENTS: usize = 100;
