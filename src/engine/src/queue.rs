@@ -142,6 +142,8 @@ struct LaneState {
     served: u64,
     /// How many stand in it, also those whose limits are full.
     waiting: u64,
+    /// The place of the first of them.
+    first: Option<OrderKey>,
     heads: BTreeSet<(OrderKey, ClassKey)>,
 }
 
@@ -192,7 +194,10 @@ impl Queue {
         if !self.classes.contains_key(class) && !class.limits.contains(&Limit::Town) {
             self.without_worker += 1;
         }
-        self.change_lane(&class.lane, |lane| lane.waiting += 1);
+        self.change_lane(&class.lane, |lane| {
+            lane.waiting += 1;
+            lane.first = Some(lane.first.map_or(order, |first| first.min(order)));
+        });
         let members = self.classes.entry(class.clone()).or_default();
         members.items.insert(order, id.clone());
         members.urgency.insert((Reverse(priority), order), id.clone());
@@ -203,7 +208,6 @@ impl Queue {
     pub(crate) fn remove(&mut self, id: &ContextId) {
         let Some((class, order, priority)) = self.places.remove(id) else { return };
         self.withdraw_head(&class);
-        self.change_lane(&class.lane, |lane| lane.waiting = lane.waiting.saturating_sub(1));
         if let Some(members) = self.classes.get_mut(&class) {
             members.items.remove(&order);
             members.urgency.remove(&(Reverse(priority), order));
@@ -217,6 +221,7 @@ impl Queue {
                 }
             }
         }
+        self.leave_lane(&class.lane, order);
         self.offer_head(&class);
     }
 
@@ -356,11 +361,11 @@ impl Queue {
         let of_tasks = Lane::of_agent("");
         let lanes = self.lanes.range(&of_tasks..).take_while(|(lane, _)| lane.0.starts_with(&of_tasks.0));
         let others = lanes.filter(|(lane, state)| state.waiting > 0 && **lane != own.lane);
-        let before = others.map(|(lane, state)| {
+        let before = others.map(|(_, state)| {
             let below = level.saturating_sub(state.running).min(state.waiting);
             let turn = (Reverse(state.running), state.served).cmp(&(Reverse(ours.running), ours.served));
-            let first = turn.then_with(|| self.first_of(lane).cmp(&self.first_of(&own.lane))).is_lt();
-            below + u64::from(first && state.running <= level && below < state.waiting)
+            let goes_first = turn.then_with(|| state.first.cmp(&ours.first)).is_lt();
+            below + u64::from(goes_first && state.running <= level && below < state.waiting)
         });
         Some(1 + ahead_in_lane + before.sum::<u64>())
     }
@@ -371,8 +376,15 @@ impl Queue {
         self.classes.range(first..).take_while(move |(class, _)| class.lane == lane).map(|(_, class)| class)
     }
 
-    fn first_of(&self, lane: &Lane) -> Option<OrderKey> {
-        self.classes_of(lane).filter_map(|class| class.items.keys().next().copied()).min()
+    /// Somebody who stood there in a lane does so no longer.
+    fn leave_lane(&mut self, lane: &Lane, place: OrderKey) {
+        let was_first = self.lanes.get(lane).is_some_and(|state| state.first == Some(place));
+        let first = was_first
+            .then(|| self.classes_of(lane).filter_map(|class| class.items.keys().next().copied()).min());
+        self.change_lane(lane, |state| {
+            state.waiting = state.waiting.saturating_sub(1);
+            state.first = first.unwrap_or(state.first);
+        });
     }
 
     /// How many of a lane run, and when it was last served.
