@@ -21,6 +21,7 @@ mod ledger;
 mod lenient;
 mod lines;
 mod news;
+mod quick;
 mod record;
 mod run;
 mod source;

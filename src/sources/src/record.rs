@@ -15,6 +15,7 @@ use yard_engine::command::NewBead;
 use yard_engine::{BadId, BeadId, RigName, Timestamp};
 
 use crate::lenient::{Moment, Urgency};
+use crate::quick;
 
 /// Longest text, in characters, that a workspace can put into the journal; more is cut off.
 const MAX_TEXT: usize = 500;
@@ -31,59 +32,59 @@ pub struct Record<'a> {
 }
 
 /// The keys that matter, as they are written.
-#[derive(Debug, Deserialize)]
-struct Fields<'a> {
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Fields<'a> {
     #[serde(borrow, rename = "_type")]
-    record_type: Option<Text<'a>>,
+    pub(crate) record_type: Option<Text<'a>>,
     #[serde(borrow)]
-    id: Option<Text<'a>>,
+    pub(crate) id: Option<Text<'a>>,
     #[serde(borrow)]
-    title: Option<Text<'a>>,
+    pub(crate) title: Option<Text<'a>>,
     #[serde(borrow)]
-    description: Option<Text<'a>>,
+    pub(crate) description: Option<Text<'a>>,
     #[serde(borrow)]
-    status: Option<Text<'a>>,
+    pub(crate) status: Option<Text<'a>>,
     #[serde(default)]
-    priority: Urgency,
+    pub(crate) priority: Urgency,
     #[serde(borrow)]
-    issue_type: Option<Text<'a>>,
+    pub(crate) issue_type: Option<Text<'a>>,
     #[serde(borrow)]
-    assignee: Option<Text<'a>>,
+    pub(crate) assignee: Option<Text<'a>>,
     #[serde(borrow)]
-    labels: Option<Vec<Text<'a>>>,
+    pub(crate) labels: Option<Vec<Text<'a>>>,
     #[serde(borrow)]
-    dependencies: Option<Vec<Edge<'a>>>,
+    pub(crate) dependencies: Option<Vec<Edge<'a>>>,
     #[serde(borrow)]
-    dependency_count: Option<&'a RawValue>,
+    pub(crate) dependency_count: Option<&'a RawValue>,
     #[serde(default)]
-    created_at: Moment,
+    pub(crate) created_at: Moment,
     #[serde(default)]
-    updated_at: Moment,
+    pub(crate) updated_at: Moment,
     #[serde(default)]
-    closed_at: Moment,
+    pub(crate) closed_at: Moment,
     #[serde(borrow)]
-    close_reason: Option<Text<'a>>,
+    pub(crate) close_reason: Option<Text<'a>>,
     #[serde(default)]
-    defer_until: Moment,
-    pinned: Option<bool>,
-    ephemeral: Option<bool>,
-    is_template: Option<bool>,
+    pub(crate) defer_until: Moment,
+    pub(crate) pinned: Option<bool>,
+    pub(crate) ephemeral: Option<bool>,
+    pub(crate) is_template: Option<bool>,
 }
 
 /// A text that is borrowed unless it has escapes. Its own type, because serde borrows no `Option<Cow<str>>`.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
 /// A dependency; whoever lists it is its holder.
-#[derive(Debug, Deserialize)]
-struct Edge<'a> {
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Edge<'a> {
     #[serde(borrow)]
-    depends_on_id: Option<Text<'a>>,
+    pub(crate) depends_on_id: Option<Text<'a>>,
     #[serde(borrow, rename = "type")]
-    kind: Option<Text<'a>>,
+    pub(crate) kind: Option<Text<'a>>,
     #[serde(borrow)]
-    metadata: Option<&'a RawValue>,
+    pub(crate) metadata: Option<&'a RawValue>,
 }
 
 /// What a `waits-for` edge says about its gate.
@@ -101,7 +102,10 @@ impl<'a> Record<'a> {
         if !text.trim_start().starts_with('{') {
             return Err("not a JSON object".to_owned());
         }
-        let fields: Fields<'a> = serde_json::from_str(text).map_err(|error| reason(&error))?;
+        let fields = match quick::fields(text) {
+            Some(fields) => fields,
+            None => serde_json::from_str(text).map_err(|error| reason(&error))?,
+        };
         if fields.record_type.as_ref().is_some_and(|kind| kind.0 != "issue") {
             return Ok(None);
         }
@@ -234,11 +238,13 @@ fn filled<'t>(text: Option<&'t Text<'_>>) -> Option<&'t str> {
 
 /// A text that says something, cut to a length the journal can bear.
 fn cut<'t>(text: Option<&'t Text<'_>>) -> Option<Cow<'t, str>> {
+    let may_have_nul = matches!(text, Some(Text(Cow::Owned(_))));
     filled(text).map(|text| {
         // No text has more characters than bytes, so most need not be counted.
         let end = if text.len() > MAX_TEXT { text.char_indices().nth(MAX_TEXT) } else { None };
         let text = end.map_or(text, |(end, _)| &text[..end]);
-        if text.contains('\0') { Cow::Owned(without_nul(text)) } else { Cow::Borrowed(text) }
+        // JSON writes a NUL as an escape, and what has escapes is not borrowed.
+        if may_have_nul && text.contains('\0') { Cow::Owned(without_nul(text)) } else { Cow::Borrowed(text) }
     })
 }
 

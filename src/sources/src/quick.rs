@@ -1,0 +1,278 @@
+//! Records in the shape that trackers write them, read several times as fast as serde reads them: a large workspace is
+//! millions of these.
+//!
+//! Promises: what it reads is what serde would have read. Whatever it is not sure about (an odd value, a key that comes
+//! twice, anything that is no JSON) it leaves to serde, which also has the words for what is wrong.
+
+use std::borrow::Cow;
+
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use yard_engine::Timestamp;
+
+use crate::lenient::{Moment, Urgency};
+use crate::record::{Edge, Fields, Text};
+
+/// The fields of an object; none if serde has to look at it.
+pub(crate) fn fields(json: &str) -> Option<Fields<'_>> {
+    let mut cursor = Cursor { json, at: 0 };
+    cursor.blank();
+    let fields = cursor.object()?;
+    cursor.blank();
+    (cursor.at == json.len()).then_some(fields)
+}
+
+/// A place in the text. After a method has answered none the place means nothing.
+struct Cursor<'a> {
+    json: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn object(&mut self) -> Option<Fields<'a>> {
+        let mut fields = Fields::default();
+        let mut seen = 0_u32;
+        self.each_key(|cursor, key| {
+            match key {
+                "id" => fields.id = cursor.once(&mut seen, 0)?.text()?,
+                "title" => fields.title = cursor.once(&mut seen, 1)?.text()?,
+                "description" => fields.description = cursor.once(&mut seen, 2)?.text()?,
+                "status" => fields.status = cursor.once(&mut seen, 3)?.text()?,
+                "priority" => fields.priority = cursor.once(&mut seen, 4)?.urgency()?,
+                "issue_type" => fields.issue_type = cursor.once(&mut seen, 5)?.text()?,
+                "assignee" => fields.assignee = cursor.once(&mut seen, 6)?.text()?,
+                "labels" => fields.labels = cursor.once(&mut seen, 7)?.list(Self::label)?,
+                "dependencies" => fields.dependencies = cursor.once(&mut seen, 8)?.list(Self::edge)?,
+                "dependency_count" => fields.dependency_count = cursor.once(&mut seen, 9)?.raw()?,
+                "created_at" => fields.created_at = cursor.once(&mut seen, 10)?.moment()?,
+                "updated_at" => fields.updated_at = cursor.once(&mut seen, 11)?.moment()?,
+                "closed_at" => fields.closed_at = cursor.once(&mut seen, 12)?.moment()?,
+                "close_reason" => fields.close_reason = cursor.once(&mut seen, 13)?.text()?,
+                "defer_until" => fields.defer_until = cursor.once(&mut seen, 14)?.moment()?,
+                "pinned" => fields.pinned = cursor.once(&mut seen, 15)?.flag()?,
+                "ephemeral" => fields.ephemeral = cursor.once(&mut seen, 16)?.flag()?,
+                "is_template" => fields.is_template = cursor.once(&mut seen, 17)?.flag()?,
+                "_type" => fields.record_type = cursor.once(&mut seen, 18)?.text()?,
+                _ => cursor.skip()?,
+            }
+            Some(())
+        })?;
+        Some(fields)
+    }
+
+    fn edge(&mut self) -> Option<Edge<'a>> {
+        let mut edge = Edge::default();
+        let mut seen = 0_u32;
+        self.each_key(|cursor, key| {
+            match key {
+                "depends_on_id" => edge.depends_on_id = cursor.once(&mut seen, 0)?.text()?,
+                "type" => edge.kind = cursor.once(&mut seen, 1)?.text()?,
+                "metadata" => edge.metadata = cursor.once(&mut seen, 2)?.raw()?,
+                _ => cursor.skip()?,
+            }
+            Some(())
+        })?;
+        Some(edge)
+    }
+
+    /// Goes on if this key comes for the first time: serde refuses those it knows when they come twice.
+    fn once(&mut self, seen: &mut u32, key: u32) -> Option<&mut Self> {
+        let bit = 1 << key;
+        let is_first = *seen & bit == 0;
+        *seen |= bit;
+        is_first.then_some(self)
+    }
+
+    /// An object: `value` reads what belongs to each key.
+    fn each_key(&mut self, mut value: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {
+        self.expect(b'{')?;
+        self.blank();
+        if self.take(b'}') {
+            return Some(());
+        }
+        loop {
+            let key = self.plain_string()?;
+            self.blank();
+            self.expect(b':')?;
+            self.blank();
+            value(self, key)?;
+            self.blank();
+            if !self.take(b',') {
+                return self.expect(b'}');
+            }
+            self.blank();
+        }
+    }
+
+    fn list<T>(&mut self, item: impl Fn(&mut Self) -> Option<T>) -> Option<Option<Vec<T>>> {
+        if self.word("null") {
+            return Some(None);
+        }
+        self.expect(b'[')?;
+        let mut items = Vec::new();
+        self.blank();
+        if self.take(b']') {
+            return Some(Some(items));
+        }
+        loop {
+            items.push(item(self)?);
+            self.blank();
+            if !self.take(b',') {
+                self.expect(b']')?;
+                return Some(Some(items));
+            }
+            self.blank();
+        }
+    }
+
+    fn label(&mut self) -> Option<Text<'a>> {
+        self.string()
+    }
+
+    fn text(&mut self) -> Option<Option<Text<'a>>> {
+        if self.word("null") { Some(None) } else { self.string().map(Some) }
+    }
+
+    fn moment(&mut self) -> Option<Moment> {
+        if self.word("null") {
+            return Some(Moment::Absent);
+        }
+        Some(match self.plain_string()? {
+            "" => Moment::Absent,
+            text => Timestamp::parse_rfc3339(text).map_or(Moment::Wrong, Moment::Known),
+        })
+    }
+
+    /// A single digit, which all priorities are.
+    fn urgency(&mut self) -> Option<Urgency> {
+        let digit = self.peek().filter(u8::is_ascii_digit)?;
+        self.at += 1;
+        self.ends_here().then(|| Urgency::Number(f64::from(digit - b'0')))
+    }
+
+    fn flag(&mut self) -> Option<Option<bool>> {
+        if self.word("true") {
+            Some(Some(true))
+        } else if self.word("false") {
+            Some(Some(false))
+        } else {
+            self.word("null").then_some(None)
+        }
+    }
+
+    fn raw(&mut self) -> Option<Option<&'a RawValue>> {
+        if self.word("null") {
+            return Some(None);
+        }
+        let start = self.at;
+        self.skip()?;
+        serde_json::from_str(self.json.get(start..self.at)?).ok().map(Some)
+    }
+
+    /// Any value, which nobody needs.
+    fn skip(&mut self) -> Option<()> {
+        if self.peek() == Some(b'"') {
+            return self.string().map(drop);
+        }
+        let mut values =
+            serde_json::Deserializer::from_str(self.json.get(self.at..)?).into_iter::<IgnoredAny>();
+        values.next()?.ok()?;
+        self.at += values.byte_offset();
+        Some(())
+    }
+
+    /// A string, perhaps with escapes, which are serde's business.
+    fn string(&mut self) -> Option<Text<'a>> {
+        let start = self.at;
+        self.expect(b'"')?;
+        let mut is_plain = true;
+        loop {
+            self.to_special();
+            match self.peek()? {
+                b'"' => break,
+                b'\\' => {
+                    is_plain = false;
+                    self.at += 2;
+                }
+                _ => return None,
+            }
+        }
+        self.at += 1;
+        if is_plain {
+            return self.json.get(start + 1..self.at - 1).map(|text| Text(Cow::Borrowed(text)));
+        }
+        serde_json::from_str(self.json.get(start..self.at)?).ok()
+    }
+
+    /// A string without escapes.
+    fn plain_string(&mut self) -> Option<&'a str> {
+        self.expect(b'"')?;
+        let start = self.at;
+        self.to_special();
+        let text = self.json.get(start..self.at)?;
+        self.expect(b'"').map(|()| text)
+    }
+
+    /// Goes on to the next quote, backslash or control character, eight bytes at a time.
+    fn to_special(&mut self) {
+        let rest = self.json.as_bytes().get(self.at..).unwrap_or_default();
+        let (words, tail) = rest.as_chunks::<8>();
+        for word in words {
+            let found = special(u64::from_le_bytes(*word));
+            if found != 0 {
+                self.at += found.trailing_zeros() as usize / 8;
+                return;
+            }
+            self.at += 8;
+        }
+        let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+        self.at += tail.iter().position(is_special).unwrap_or(tail.len());
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.json.as_bytes().get(self.at).copied()
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let is_there = self.peek() == Some(byte);
+        self.at += usize::from(is_there);
+        is_there
+    }
+
+    fn expect(&mut self, byte: u8) -> Option<()> {
+        self.take(byte).then_some(())
+    }
+
+    /// A word of JSON, if it stands here.
+    fn word(&mut self, word: &str) -> bool {
+        let rest = self.json.as_bytes().get(self.at..).unwrap_or_default();
+        let is_there = rest.starts_with(word.as_bytes());
+        self.at += if is_there { word.len() } else { 0 };
+        is_there
+    }
+
+    /// Whether no further character belongs to the number before.
+    fn ends_here(&self) -> bool {
+        matches!(self.peek(), Some(b',' | b'}' | b']' | b' '))
+    }
+
+    fn blank(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+}
+
+/// A bit in each byte that is a quote, a backslash or a control character; bits above the lowest may be wrong.
+fn special(word: u64) -> u64 {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGH: u64 = ONES << 7;
+    let zero = |word: u64| word.wrapping_sub(ONES) & !word;
+    let quote = zero(word ^ (ONES * b'"' as u64));
+    let backslash = zero(word ^ (ONES * b'\\' as u64));
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    (quote | backslash | control) & HIGH
+}
+
+#[cfg(test)]
+mod tests;
