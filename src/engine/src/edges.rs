@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use smallvec::SmallVec;
+
 use crate::BeadId;
 use crate::bead::Beads;
 
@@ -15,14 +17,14 @@ pub(crate) struct Edges(Vec<Holders>);
 /// The holders of edges to one target, in the order of their ids.
 #[derive(Debug, Clone)]
 enum Holders {
-    Few(Vec<u32>),
+    Few(SmallVec<[u32; 4]>),
     /// With their ids, because nobody could sort so many each time.
     Many(BTreeMap<BeadId, u32>),
 }
 
 impl Default for Holders {
     fn default() -> Self {
-        Self::Few(Vec::new())
+        Self::Few(SmallVec::new())
     }
 }
 

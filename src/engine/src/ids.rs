@@ -27,8 +27,19 @@ fn follows_grammar(text: &str) -> bool {
     !bytes.is_empty()
         && bytes.len() <= MAX_ID_LEN
         && bytes[0].is_ascii_alphanumeric()
-        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+        && bytes.iter().all(|byte| FITS[usize::from(*byte)])
 }
+
+/// Which bytes may stand in an id. A table, because a large workspace names millions of ids.
+const FITS: [bool; 256] = {
+    let mut fits = [false; 256];
+    let mut byte = 0;
+    while byte < fits.len() {
+        fits[byte] = (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'.' | b'_' | b'-');
+        byte += 1;
+    }
+    fits
+};
 
 macro_rules! id_type {
     ($(#[$doc:meta])* $name:ident, $what:literal) => {

@@ -22,6 +22,24 @@ pub(crate) fn fields(json: &str) -> Option<Fields<'_>> {
     (cursor.at == json.len()).then_some(fields)
 }
 
+// The bits of the usual keys, to notice when one comes twice.
+const ID: u32 = 0;
+const TITLE: u32 = 1;
+const DESCRIPTION: u32 = 2;
+const STATUS: u32 = 3;
+const PRIORITY: u32 = 4;
+const ISSUE_TYPE: u32 = 5;
+const CREATED_AT: u32 = 6;
+const UPDATED_AT: u32 = 7;
+
+/// A text that stands in the JSON as it is.
+fn plain<'a>(text: Option<&Text<'a>>) -> Option<&'a str> {
+    match text {
+        Some(Text(Cow::Borrowed(text))) => Some(text),
+        Some(Text(Cow::Owned(_))) | None => None,
+    }
+}
+
 /// A place in the text. After a method has answered none the place means nothing.
 struct Cursor<'a> {
     json: &'a str,
@@ -31,21 +49,25 @@ struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     fn object(&mut self) -> Option<Fields<'a>> {
         let mut fields = Fields::default();
-        let mut seen = 0_u32;
-        self.each_key(|cursor, key| {
+        let mut seen = self.usual_keys(&mut fields)?;
+        self.other_keys(seen != 0, |cursor, key| {
             match key {
-                "id" => fields.id = cursor.once(&mut seen, 0)?.text()?,
-                "title" => fields.title = cursor.once(&mut seen, 1)?.text()?,
-                "description" => fields.description = cursor.once(&mut seen, 2)?.text()?,
-                "status" => fields.status = cursor.once(&mut seen, 3)?.text()?,
-                "priority" => fields.priority = cursor.once(&mut seen, 4)?.urgency()?,
-                "issue_type" => fields.issue_type = cursor.once(&mut seen, 5)?.text()?,
-                "assignee" => fields.assignee = cursor.once(&mut seen, 6)?.text()?,
-                "labels" => fields.labels = cursor.once(&mut seen, 7)?.list(Self::label)?,
-                "dependencies" => fields.dependencies = cursor.once(&mut seen, 8)?.list(Self::edge)?,
-                "dependency_count" => fields.dependency_count = cursor.once(&mut seen, 9)?.raw()?,
-                "created_at" => fields.created_at = cursor.once(&mut seen, 10)?.moment()?,
-                "updated_at" => fields.updated_at = cursor.once(&mut seen, 11)?.moment()?,
+                "id" => fields.id = cursor.once(&mut seen, ID)?.text()?,
+                "title" => fields.title = cursor.once(&mut seen, TITLE)?.text()?,
+                "description" => fields.description = cursor.once(&mut seen, DESCRIPTION)?.text()?,
+                "status" => fields.status = cursor.once(&mut seen, STATUS)?.text()?,
+                "priority" => fields.priority = cursor.once(&mut seen, PRIORITY)?.urgency()?,
+                "issue_type" => fields.issue_type = cursor.once(&mut seen, ISSUE_TYPE)?.text()?,
+                "created_at" => fields.created_at = cursor.once(&mut seen, CREATED_AT)?.moment()?,
+                "updated_at" => fields.updated_at = cursor.once(&mut seen, UPDATED_AT)?.moment()?,
+                "dependencies" => {
+                    let holder = plain(fields.id.as_ref());
+                    let cursor = cursor.once(&mut seen, 8)?;
+                    fields.dependencies = cursor.list(|cursor| cursor.edge(holder))?;
+                }
+                "labels" => fields.labels = cursor.once(&mut seen, 9)?.list(Self::string)?,
+                "assignee" => fields.assignee = cursor.once(&mut seen, 10)?.text()?,
+                "dependency_count" => fields.dependency_count = cursor.once(&mut seen, 11)?.raw()?,
                 "closed_at" => fields.closed_at = cursor.once(&mut seen, 12)?.moment()?,
                 "close_reason" => fields.close_reason = cursor.once(&mut seen, 13)?.text()?,
                 "defer_until" => fields.defer_until = cursor.once(&mut seen, 14)?.moment()?,
@@ -60,10 +82,52 @@ impl<'a> Cursor<'a> {
         Some(fields)
     }
 
-    fn edge(&mut self) -> Option<Edge<'a>> {
+    /// The keys that `br` writes first, in its order. A key that is expected is found in a few steps, where looking up
+    /// which it is would take many. Says which were there.
+    fn usual_keys(&mut self, fields: &mut Fields<'a>) -> Option<u32> {
+        let mut seen = 0;
+        if !self.word(r#"{"id":"#) {
+            return Some(seen);
+        }
+        fields.id = self.once(&mut seen, ID)?.text()?;
+        if self.word(r#","title":"#) {
+            fields.title = self.once(&mut seen, TITLE)?.text()?;
+        }
+        if self.word(r#","description":"#) {
+            fields.description = self.once(&mut seen, DESCRIPTION)?.text()?;
+        }
+        if self.word(r#","status":"#) {
+            fields.status = self.once(&mut seen, STATUS)?.text()?;
+        }
+        if self.word(r#","priority":"#) {
+            fields.priority = self.once(&mut seen, PRIORITY)?.urgency()?;
+        }
+        if self.word(r#","issue_type":"#) {
+            fields.issue_type = self.once(&mut seen, ISSUE_TYPE)?.text()?;
+        }
+        if self.word(r#","created_at":"#) {
+            fields.created_at = self.once(&mut seen, CREATED_AT)?.moment()?;
+        }
+        if self.word(r#","created_by":"#) {
+            self.skip()?;
+        }
+        if self.word(r#","updated_at":"#) {
+            fields.updated_at = self.once(&mut seen, UPDATED_AT)?.moment()?;
+        }
+        Some(seen)
+    }
+
+    /// A dependency of the bead `holder`, which trackers name in each.
+    fn edge(&mut self, holder: Option<&str>) -> Option<Edge<'a>> {
         let mut edge = Edge::default();
-        let mut seen = 0_u32;
-        self.each_key(|cursor, key| {
+        let mut seen = 0;
+        if holder.is_some_and(|holder| self.names_holder(holder)) {
+            edge.depends_on_id = self.once(&mut seen, 0)?.text()?;
+            if self.word(r#","type":"#) {
+                edge.kind = self.once(&mut seen, 1)?.text()?;
+            }
+        }
+        self.other_keys(seen != 0, |cursor, key| {
             match key {
                 "depends_on_id" => edge.depends_on_id = cursor.once(&mut seen, 0)?.text()?,
                 "type" => edge.kind = cursor.once(&mut seen, 1)?.text()?,
@@ -75,7 +139,19 @@ impl<'a> Cursor<'a> {
         Some(edge)
     }
 
+    /// Whether an edge begins as `br` writes it; if so, the other end is next.
+    fn names_holder(&mut self, holder: &str) -> bool {
+        let start = self.at;
+        let is_usual =
+            self.word(r#"{"issue_id":""#) && self.word(holder) && self.word(r#"","depends_on_id":"#);
+        if !is_usual {
+            self.at = start;
+        }
+        is_usual
+    }
+
     /// Goes on if this key comes for the first time: serde refuses those it knows when they come twice.
+    #[inline]
     fn once(&mut self, seen: &mut u32, key: u32) -> Option<&mut Self> {
         let bit = 1 << key;
         let is_first = *seen & bit == 0;
@@ -83,12 +159,22 @@ impl<'a> Cursor<'a> {
         is_first.then_some(self)
     }
 
-    /// An object: `value` reads what belongs to each key.
-    fn each_key(&mut self, mut value: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {
-        self.expect(b'{')?;
+    /// An object, or the rest of one that has `begun`: `value` reads what belongs to each key.
+    fn other_keys(
+        &mut self,
+        begun: bool,
+        mut value: impl FnMut(&mut Self, &'a str) -> Option<()>,
+    ) -> Option<()> {
+        if !begun {
+            self.expect(b'{')?;
+        }
         self.blank();
         if self.take(b'}') {
             return Some(());
+        }
+        if begun {
+            self.expect(b',')?;
+            self.blank();
         }
         loop {
             let key = self.plain_string()?;
@@ -125,17 +211,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn label(&mut self) -> Option<Text<'a>> {
-        self.string()
-    }
-
+    #[inline]
     fn text(&mut self) -> Option<Option<Text<'a>>> {
-        if self.word("null") { Some(None) } else { self.string().map(Some) }
+        if self.peek() == Some(b'"') { self.string().map(Some) } else { self.word("null").then_some(None) }
     }
 
     fn moment(&mut self) -> Option<Moment> {
-        if self.word("null") {
-            return Some(Moment::Absent);
+        if self.peek() != Some(b'"') {
+            return self.word("null").then_some(Moment::Absent);
         }
         Some(match self.plain_string()? {
             "" => Moment::Absent,
@@ -214,6 +297,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Goes on to the next quote, backslash or control character, eight bytes at a time.
+    #[inline]
     fn to_special(&mut self) {
         let rest = self.json.as_bytes().get(self.at..).unwrap_or_default();
         let (words, tail) = rest.as_chunks::<8>();
@@ -229,21 +313,25 @@ impl<'a> Cursor<'a> {
         self.at += tail.iter().position(is_special).unwrap_or(tail.len());
     }
 
+    #[inline]
     fn peek(&self) -> Option<u8> {
         self.json.as_bytes().get(self.at).copied()
     }
 
+    #[inline]
     fn take(&mut self, byte: u8) -> bool {
         let is_there = self.peek() == Some(byte);
         self.at += usize::from(is_there);
         is_there
     }
 
+    #[inline]
     fn expect(&mut self, byte: u8) -> Option<()> {
         self.take(byte).then_some(())
     }
 
     /// A word of JSON, if it stands here.
+    #[inline]
     fn word(&mut self, word: &str) -> bool {
         let rest = self.json.as_bytes().get(self.at..).unwrap_or_default();
         let is_there = rest.starts_with(word.as_bytes());
@@ -256,6 +344,7 @@ impl<'a> Cursor<'a> {
         matches!(self.peek(), Some(b',' | b'}' | b']' | b' '))
     }
 
+    #[inline]
     fn blank(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
@@ -264,6 +353,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// A bit in each byte that is a quote, a backslash or a control character; bits above the lowest may be wrong.
+#[inline]
 fn special(word: u64) -> u64 {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;

@@ -139,11 +139,12 @@ impl<'a> Record<'a> {
         let Self { id, fields } = self;
         let status = BeadStatus::from(&*cut(fields.status.as_ref()).unwrap_or_default());
         let closed = status.is_closed();
-        let edges = fields.dependencies.unwrap_or_default();
-        let mut edges: Vec<Dependency> =
-            edges.iter().filter_map(|edge| edge.read().ok().or_else(|| edge.unnamed())).collect();
+        let written = fields.dependencies.unwrap_or_default();
+        // Nearly all of them can be read, so there is neither too little room nor too much.
+        let mut edges = Vec::with_capacity(written.len());
+        edges.extend(written.iter().filter_map(|edge| edge.read().ok().or_else(|| edge.unnamed())));
         // A bead that waits for itself is for the graph to report; one that contains itself means nothing.
-        edges.retain(|edge| edge.on != id || edge.kind.blocks());
+        edges.retain(|edge: &Dependency| edge.on != id || edge.kind.blocks());
         let labels = fields.labels.unwrap_or_default();
         Bead {
             title: cut(fields.title.as_ref()).unwrap_or_default().into_owned(),

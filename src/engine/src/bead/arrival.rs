@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use smallvec::smallvec;
+
 use super::{Bead, BeadEntry, BeadStatus, DepKind, Work};
 use crate::checkpoint::Entity;
 use crate::state::State;
@@ -84,7 +86,7 @@ fn entry(bead: &Arc<Bead>, seq: Seq, at: Timestamp) -> BeadEntry {
     let is_claimed = matches!(bead.status, BeadStatus::InProgress | BeadStatus::Hooked);
     BeadEntry {
         bead: Arc::clone(bead),
-        work: Work { history: vec![seq], ..Work::default() },
+        work: Work { history: smallvec![seq], ..Work::default() },
         claimed_since: is_claimed.then_some(at),
         claimed_by_worker: false,
         gone: false,

@@ -5,6 +5,7 @@ mod arrival;
 mod dependency;
 mod event;
 mod shelf;
+mod thin;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,6 +14,8 @@ pub use dependency::{DepKind, Dependency, one_per_pair};
 pub use event::{BeadChange, BeadEvent};
 use serde::{Deserialize, Deserializer, Serialize};
 pub(crate) use shelf::Beads;
+use smallvec::SmallVec;
+pub use thin::ThinText;
 
 use crate::state::State;
 use crate::{BeadId, ContextId, DispatchId, RigName, Seq, Timestamp};
@@ -244,7 +247,7 @@ pub struct Work {
     pub cost: crate::money::Usd,
     /// Every event that named this bead.
     #[serde(default)]
-    pub history: Vec<Seq>,
+    pub history: SmallVec<[Seq; 2]>,
 }
 
 /// How the last request for a bead ended when the bead did not close.

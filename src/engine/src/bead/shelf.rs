@@ -11,19 +11,21 @@ use std::hash::Hash;
 use std::ops::{Index, RangeBounds};
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::{Bead, BeadEntry};
 use crate::BeadId;
-use crate::lookup::Lookup;
+use crate::lookup::Numbers;
 
 /// Beads by id. What belongs to a number stands in lists of their own, so that a walk goes only through what it needs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Beads {
-    numbers: Lookup<BeadId, u32>,
+    numbers: Numbers,
     names: Vec<BeadId>,
     /// None while nobody has the bead.
     entries: Vec<Option<BeadEntry>>,
     /// The other ends of its dependencies, in the same order.
-    targets: Vec<Box<[u32]>>,
+    targets: Vec<SmallVec<[u32; 4]>>,
     closed: Vec<bool>,
     /// The ids of those that are there.
     ids: BTreeSet<BeadId>,
@@ -32,13 +34,13 @@ pub(crate) struct Beads {
 impl Beads {
     #[inline]
     pub(crate) fn get(&self, id: &BeadId) -> Option<&BeadEntry> {
-        self.numbers.get(id).and_then(|number| self.at(*number))
+        self.number(id).and_then(|number| self.at(number))
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, id: &BeadId) -> Option<&mut BeadEntry> {
-        let number = self.numbers.get(id)?;
-        self.at_mut(*number)
+        let number = self.number(id)?;
+        self.at_mut(number)
     }
 
     /// The work bead, to be changed; events that share it keep it as it was. If the status or the dependencies change,
@@ -52,7 +54,8 @@ impl Beads {
         BeadId: Borrow<Id>,
         Id: Hash + Eq + ?Sized,
     {
-        self.numbers.get(id).is_some_and(|number| self.at(*number).is_some())
+        let number = self.numbers.find(id, |number| self.name(number));
+        number.is_some_and(|number| self.at(number).is_some())
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -73,7 +76,7 @@ impl Beads {
     /// Puts many beads in, each as `insert` does. They get their numbers before the ends of their dependencies do:
     /// beads that lie next to each other in memory then have numbers next to each other.
     pub(crate) fn insert_all(&mut self, entries: impl ExactSizeIterator<Item = BeadEntry>) -> Vec<u32> {
-        self.numbers.reserve(entries.len());
+        self.numbers.reserve(entries.len(), |number| &self.names[number as usize]);
         self.names.reserve(entries.len());
         self.entries.reserve(entries.len());
         let put = |entry: BeadEntry| {
@@ -90,9 +93,9 @@ impl Beads {
     }
 
     pub(crate) fn remove(&mut self, id: &BeadId) -> Option<BeadEntry> {
-        let number = *self.numbers.get(id)? as usize;
+        let number = self.number(id)? as usize;
         let entry = self.entries[number].take()?;
-        (self.targets[number], self.closed[number]) = (Box::default(), false);
+        (self.targets[number], self.closed[number]) = (SmallVec::new(), false);
         self.ids.remove(id);
         Some(entry)
     }
@@ -113,22 +116,21 @@ impl Beads {
 
     /// The number of an id, which is a new one if nobody named it before.
     pub(crate) fn give_number(&mut self, id: &BeadId) -> u32 {
-        if let Some(number) = self.numbers.get(id) {
-            return *number;
+        let next = self.names.len() as u32;
+        let number = self.numbers.find_or_give(id, next, |number| &self.names[number as usize]);
+        if number == next {
+            self.names.push(id.clone());
+            self.entries.push(None);
+            self.targets.push(SmallVec::new());
+            self.closed.push(false);
         }
-        let number = self.names.len() as u32;
-        self.numbers.insert(id.clone(), number);
-        self.names.push(id.clone());
-        self.entries.push(None);
-        self.targets.push(Box::default());
-        self.closed.push(false);
         number
     }
 
     /// The number of an id that was named.
     #[inline]
     pub(crate) fn number(&self, id: &BeadId) -> Option<u32> {
-        self.numbers.get(id).copied()
+        self.numbers.find(id, |number| self.name(number))
     }
 
     /// Every number is below this.
