@@ -3,6 +3,7 @@
 
 mod arrival;
 mod dependency;
+mod end;
 mod event;
 mod shelf;
 mod thin;
@@ -11,6 +12,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 pub use dependency::{DepKind, Dependency, one_per_pair};
+pub(crate) use end::End;
 pub use event::{BeadChange, BeadEvent};
 use serde::{Deserialize, Deserializer, Serialize};
 pub(crate) use shelf::Beads;

@@ -13,22 +13,55 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Bead, BeadEntry};
+use super::{Bead, BeadEntry, End};
 use crate::BeadId;
 use crate::lookup::Numbers;
 
 /// Beads by id. What belongs to a number stands in lists of their own, so that a walk goes only through what it needs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Beads {
-    numbers: Numbers,
-    names: Vec<BeadId>,
+    names: Names,
     /// None while nobody has the bead.
     entries: Vec<Option<BeadEntry>>,
     /// The other ends of its dependencies, in the same order.
-    targets: Vec<SmallVec<[u32; 4]>>,
+    ends: Vec<SmallVec<[End; 4]>>,
     closed: Vec<bool>,
     /// The ids of those that are there.
     ids: BTreeSet<BeadId>,
+}
+
+/// Every id that was named, by number.
+#[derive(Debug, Clone, Default)]
+struct Names {
+    numbers: Numbers,
+    ids: Vec<BeadId>,
+}
+
+impl Names {
+    /// The number of an id, which is a new one if nobody named it before.
+    #[inline]
+    fn give_number(&mut self, id: &BeadId) -> u32 {
+        let next = self.ids.len() as u32;
+        let number = self.numbers.find_or_give(id, next, |number| &self.ids[number as usize]);
+        if number == next {
+            self.ids.push(id.clone());
+        }
+        number
+    }
+
+    #[inline]
+    fn find<Id>(&self, id: &Id) -> Option<u32>
+    where
+        BeadId: Borrow<Id>,
+        Id: Hash + Eq + ?Sized,
+    {
+        self.numbers.find(id, |number| &self.ids[number as usize])
+    }
+
+    fn reserve(&mut self, more: usize) {
+        self.numbers.reserve(more, |number| &self.ids[number as usize]);
+        self.ids.reserve(more);
+    }
 }
 
 impl Beads {
@@ -54,8 +87,7 @@ impl Beads {
         BeadId: Borrow<Id>,
         Id: Hash + Eq + ?Sized,
     {
-        let number = self.numbers.find(id, |number| self.name(number));
-        number.is_some_and(|number| self.at(number).is_some())
+        self.names.find(id).is_some_and(|number| self.at(number).is_some())
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -76,26 +108,30 @@ impl Beads {
     /// Puts many beads in, each as `insert` does. They get their numbers before the ends of their dependencies do:
     /// beads that lie next to each other in memory then have numbers next to each other.
     pub(crate) fn insert_all(&mut self, entries: impl ExactSizeIterator<Item = BeadEntry>) -> Vec<u32> {
-        self.numbers.reserve(entries.len(), |number| &self.names[number as usize]);
-        self.names.reserve(entries.len());
-        self.entries.reserve(entries.len());
+        let more = entries.len();
+        self.names.reserve(more);
+        self.entries.reserve(more);
+        self.ends.reserve(more);
+        self.closed.reserve(more);
         let put = |entry: BeadEntry| {
             let number = self.give_number(&entry.bead.id);
+            self.closed[number as usize] = entry.bead.is_closed();
             self.entries[number as usize] = Some(entry);
             number
         };
         let numbers: Vec<u32> = entries.map(put).collect();
         self.ids.append(&mut numbers.iter().map(|number| self.name(*number).clone()).collect());
         for number in &numbers {
-            self.note_change_at(*number);
+            self.note_ends_at(*number);
         }
+        self.make_room();
         numbers
     }
 
     pub(crate) fn remove(&mut self, id: &BeadId) -> Option<BeadEntry> {
         let number = self.number(id)? as usize;
         let entry = self.entries[number].take()?;
-        (self.targets[number], self.closed[number]) = (SmallVec::new(), false);
+        (self.ends[number], self.closed[number]) = (SmallVec::new(), false);
         self.ids.remove(id);
         Some(entry)
     }
@@ -108,40 +144,52 @@ impl Beads {
     }
 
     fn note_change_at(&mut self, number: u32) {
-        let Some(bead) = self.at(number).map(|entry| Arc::clone(&entry.bead)) else { return };
-        let targets = bead.dependencies.iter().map(|edge| self.give_number(&edge.on)).collect();
-        self.targets[number as usize] = targets;
-        self.closed[number as usize] = bead.is_closed();
+        self.closed[number as usize] = self.at(number).is_some_and(|entry| entry.bead.is_closed());
+        self.note_ends_at(number);
+        self.make_room();
+    }
+
+    /// Notes where the dependencies of a bead lead. `make_room` has to follow.
+    fn note_ends_at(&mut self, number: u32) {
+        let Some(entry) = &self.entries[number as usize] else { return };
+        let edges = entry.bead.dependencies.iter();
+        let ends = edges.map(|edge| End::new(self.names.give_number(&edge.on), &edge.kind));
+        self.ends[number as usize] = ends.collect();
+    }
+
+    /// Gives every number its place in all lists.
+    #[inline]
+    fn make_room(&mut self) {
+        let numbers = self.names.ids.len();
+        if self.entries.len() < numbers {
+            self.entries.resize_with(numbers, || None);
+            self.ends.resize_with(numbers, SmallVec::new);
+            self.closed.resize(numbers, false);
+        }
     }
 
     /// The number of an id, which is a new one if nobody named it before.
     pub(crate) fn give_number(&mut self, id: &BeadId) -> u32 {
-        let next = self.names.len() as u32;
-        let number = self.numbers.find_or_give(id, next, |number| &self.names[number as usize]);
-        if number == next {
-            self.names.push(id.clone());
-            self.entries.push(None);
-            self.targets.push(SmallVec::new());
-            self.closed.push(false);
-        }
+        let number = self.names.give_number(id);
+        self.make_room();
         number
     }
 
     /// The number of an id that was named.
     #[inline]
     pub(crate) fn number(&self, id: &BeadId) -> Option<u32> {
-        self.numbers.find(id, |number| self.name(number))
+        self.names.find(id)
     }
 
     /// Every number is below this.
     pub(crate) fn numbers(&self) -> usize {
-        self.names.len()
+        self.names.ids.len()
     }
 
     /// The id with a number, whether or not somebody has the bead.
     #[inline]
     pub(crate) fn name(&self, number: u32) -> &BeadId {
-        &self.names[number as usize]
+        &self.names.ids[number as usize]
     }
 
     /// The bead with a number, if somebody has it.
@@ -156,10 +204,10 @@ impl Beads {
         self.entries[number as usize].as_mut()
     }
 
-    /// The numbers at the other ends of a bead's dependencies, in the same order.
+    /// The other ends of a bead's dependencies, in the same order; none of one that nobody has.
     #[inline]
-    pub(crate) fn targets(&self, number: u32) -> &[u32] {
-        &self.targets[number as usize]
+    pub(crate) fn ends(&self, number: u32) -> &[End] {
+        &self.ends[number as usize]
     }
 
     /// Whether a bead is there and closed.
