@@ -78,18 +78,18 @@ fn json<T: Serialize>(record: &T) -> String {
 impl State {
     /// How many records the next checkpoint would write.
     pub fn changed_records(&self) -> usize {
-        self.dirty.len()
+        self.dirty.len() + self.dirty_beads.len()
     }
 
     /// The records changed since the last call; the town's row is always among them, for its clock.
     pub fn take_changed_records(&mut self) -> Vec<CheckpointRow> {
         self.touch_town();
-        std::mem::take(&mut self.dirty).iter().map(|entity| self.row(entity)).collect()
+        self.take_dirty().iter().map(|entity| self.row(entity)).collect()
     }
 
     /// The beads changed since the last call, for those who only look: nothing is left for a checkpoint to write.
     pub fn take_changed_beads(&mut self) -> Vec<BeadId> {
-        let changed = std::mem::take(&mut self.dirty).into_iter();
+        let changed = self.take_dirty().into_iter();
         let beads = changed.filter_map(|entity| match entity {
             Entity::Bead(id) => Some(id),
             Entity::Context(id) => self.contexts.get(&id).map(|context| context.bead().clone()),
@@ -97,6 +97,15 @@ impl State {
             Entity::Town | Entity::Rig(_) | Entity::Convoy(_) | Entity::Alert(_) => None,
         });
         beads.collect()
+    }
+
+    /// What has changed, in order.
+    fn take_dirty(&mut self) -> Vec<Entity> {
+        let beads = std::mem::take(&mut self.dirty_beads).into_iter();
+        let beads = beads.map(|number| Entity::Bead(self.beads.name(number).clone()));
+        let mut dirty: Vec<Entity> = std::mem::take(&mut self.dirty).into_iter().chain(beads).collect();
+        dirty.sort_unstable();
+        dirty
     }
 
     fn row(&self, entity: &Entity) -> CheckpointRow {

@@ -73,7 +73,13 @@ impl Holders {
     fn insert(&mut self, beads: &Beads, holder: u32) {
         match self {
             Self::Few(few) => {
-                let place = few.partition_point(|known| beads.name(*known) < beads.name(holder));
+                // Trackers write beads by id, so that most come after those that are there.
+                let is_last = few.last().is_none_or(|last| beads.name(*last) < beads.name(holder));
+                let place = if is_last {
+                    few.len()
+                } else {
+                    few.partition_point(|known| beads.name(*known) < beads.name(holder))
+                };
                 if few.get(place) != Some(&holder) {
                     few.insert(place, holder);
                 }

@@ -39,6 +39,12 @@ impl Numbers {
         *entry.or_insert(free).get()
     }
 
+    /// The number that a thing most likely has, if it has one: what it is about is not looked at.
+    #[inline]
+    pub fn guess<K: Hash>(&self, wanted: &K) -> Option<u32> {
+        self.0.find(hash_of(wanted), |_| true).copied()
+    }
+
     /// Forgets the number of a thing.
     pub fn forget<'a, K: Hash + Eq + 'a>(&mut self, thing: &K, thing_at: impl Fn(u32) -> &'a K) {
         if let Ok(found) = self.0.find_entry(hash_of(thing), |number| thing_at(*number) == thing) {

@@ -15,7 +15,15 @@ use crate::record::{Edge, Fields, Text};
 
 /// The fields of an object; none if serde has to look at it.
 pub(crate) fn fields(json: &str) -> Option<Fields<'_>> {
-    let mut cursor = Cursor { json, at: 0 };
+    let (mut has_control, mut has_escapes) = (false, false);
+    for byte in json.bytes() {
+        has_control |= byte < b' ';
+        has_escapes |= byte == b'\\';
+    }
+    if has_control {
+        return None;
+    }
+    let mut cursor = Cursor { json, at: 0, has_escapes };
     cursor.blank();
     let fields = cursor.object()?;
     cursor.blank();
@@ -42,8 +50,11 @@ fn plain<'a>(text: Option<&Text<'a>>) -> Option<&'a str> {
 
 /// A place in the text. After a method has answered none the place means nothing.
 struct Cursor<'a> {
+    /// Without control characters.
     json: &'a str,
     at: usize,
+    /// Whether there is any backslash.
+    has_escapes: bool,
 }
 
 impl<'a> Cursor<'a> {
@@ -123,8 +134,9 @@ impl<'a> Cursor<'a> {
         let mut seen = 0;
         if holder.is_some_and(|holder| self.names_holder(holder)) {
             edge.depends_on_id = self.once(&mut seen, 0)?.text()?;
-            if self.word(r#","type":"#) {
-                edge.kind = self.once(&mut seen, 1)?.text()?;
+            if self.word(r#","type":"blocks""#) {
+                self.once(&mut seen, 1)?;
+                edge.kind = Some(Text(Cow::Borrowed("blocks")));
             }
         }
         self.other_keys(seen != 0, |cursor, key| {
@@ -296,20 +308,22 @@ impl<'a> Cursor<'a> {
         self.expect(b'"').map(|()| text)
     }
 
-    /// Goes on to the next quote, backslash or control character, eight bytes at a time.
+    /// Goes on to the next quote or backslash, eight bytes at a time.
     #[inline]
     fn to_special(&mut self) {
         let rest = self.json.as_bytes().get(self.at..).unwrap_or_default();
         let (words, tail) = rest.as_chunks::<8>();
         for word in words {
-            let found = special(u64::from_le_bytes(*word));
+            let word = u64::from_le_bytes(*word);
+            let found =
+                if self.has_escapes { find(word, b'"') | find(word, b'\\') } else { find(word, b'"') };
             if found != 0 {
                 self.at += found.trailing_zeros() as usize / 8;
                 return;
             }
             self.at += 8;
         }
-        let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+        let is_special = |byte: &u8| matches!(byte, b'"' | b'\\');
         self.at += tail.iter().position(is_special).unwrap_or(tail.len());
     }
 
@@ -346,22 +360,18 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     fn blank(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+        while self.peek() == Some(b' ') {
             self.at += 1;
         }
     }
 }
 
-/// A bit in each byte that is a quote, a backslash or a control character; bits above the lowest may be wrong.
+/// A bit in each byte that is the wanted one; bits above the lowest may be wrong.
 #[inline]
-fn special(word: u64) -> u64 {
+fn find(word: u64, wanted: u8) -> u64 {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const HIGH: u64 = ONES << 7;
-    let zero = |word: u64| word.wrapping_sub(ONES) & !word;
-    let quote = zero(word ^ (ONES * b'"' as u64));
-    let backslash = zero(word ^ (ONES * b'\\' as u64));
-    let control = word.wrapping_sub(ONES * 0x20) & !word;
-    (quote | backslash | control) & HIGH
+    let zero_if_wanted = word ^ (ONES * u64::from(wanted));
+    zero_if_wanted.wrapping_sub(ONES) & !zero_if_wanted & (ONES << 7)
 }
 
 #[cfg(test)]

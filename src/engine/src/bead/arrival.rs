@@ -6,7 +6,6 @@ use std::sync::Arc;
 use smallvec::smallvec;
 
 use super::{Bead, BeadEntry, BeadStatus, Work};
-use crate::checkpoint::Entity;
 use crate::graph::Cycles;
 use crate::state::State;
 use crate::{BeadId, Seq, Timestamp};
@@ -44,8 +43,7 @@ impl State {
             entry(bead, Seq(first.0 + place as u64), at)
         });
         let numbers = self.beads.insert_all(entries);
-        let changed = numbers.iter().map(|number| Entity::Bead(self.beads.name(*number).clone()));
-        self.dirty.append(&mut changed.collect());
+        self.dirty_beads.extend(numbers.iter().copied());
         for number in &numbers {
             self.index_edges(*number);
             let count = self.count_open_blockers_at(*number);
@@ -165,7 +163,7 @@ mod tests {
             let mut one_by_one = at_once.clone();
             at_once.apply_arrivals(&beads[before..], later);
             beads[before..].iter().for_each(|bead| observe(&mut one_by_one, bead, later));
-            prop_assert_eq!(&at_once.dirty, &one_by_one.dirty);
+            prop_assert_eq!(at_once.clone().take_changed_records(), one_by_one.clone().take_changed_records());
             at_once.settle_cycles();
             one_by_one.settle_cycles();
             prop_assert_eq!(at_once.cycles, one_by_one.cycles);

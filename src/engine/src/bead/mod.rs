@@ -5,6 +5,7 @@ mod arrival;
 mod dependency;
 mod end;
 mod event;
+mod marks;
 mod shelf;
 mod thin;
 
@@ -14,6 +15,7 @@ use std::sync::Arc;
 pub use dependency::{DepKind, Dependency, one_per_pair};
 pub(crate) use end::End;
 pub use event::{BeadChange, BeadEvent};
+pub(crate) use marks::Marks;
 use serde::{Deserialize, Deserializer, Serialize};
 pub(crate) use shelf::Beads;
 use smallvec::SmallVec;

@@ -17,6 +17,9 @@ use super::{Bead, BeadEntry, End};
 use crate::BeadId;
 use crate::lookup::Numbers;
 
+/// So many beads are looked at together when many come.
+const AT_ONCE: usize = 8;
+
 /// Beads by id. What belongs to a number stands in lists of their own, so that a walk goes only through what it needs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Beads {
@@ -47,6 +50,18 @@ impl Names {
             self.ids.push(id.clone());
         }
         number
+    }
+
+    /// The numbers of many ids. The processor fetches what it needs for several of them from memory at once, because
+    /// nothing waits for the one before: in large towns that is most of the time it takes.
+    fn give_numbers(&mut self, ids: &[&BeadId], numbers: &mut Vec<u32>) {
+        numbers.clear();
+        numbers.extend(ids.iter().map(|id| self.numbers.guess(*id).unwrap_or(u32::MAX)));
+        for (id, number) in ids.iter().zip(numbers) {
+            if self.ids.get(*number as usize) != Some(*id) {
+                *number = self.give_number(id);
+            }
+        }
     }
 
     #[inline]
@@ -121,10 +136,7 @@ impl Beads {
         };
         let numbers: Vec<u32> = entries.map(put).collect();
         self.ids.append(&mut numbers.iter().map(|number| self.name(*number).clone()).collect());
-        for number in &numbers {
-            self.note_ends_at(*number);
-        }
-        self.make_room();
+        self.note_all_ends(&numbers);
         numbers
     }
 
@@ -155,6 +167,22 @@ impl Beads {
         let edges = entry.bead.dependencies.iter();
         let ends = edges.map(|edge| End::new(self.names.give_number(&edge.on), &edge.kind));
         self.ends[number as usize] = ends.collect();
+    }
+
+    /// The same for many beads.
+    fn note_all_ends(&mut self, numbers: &[u32]) {
+        let mut targets = Vec::new();
+        for some in numbers.chunks(AT_ONCE) {
+            let beads = some.iter().filter_map(|number| self.entries[*number as usize].as_ref());
+            let edges = || beads.clone().flat_map(|entry| &entry.bead.dependencies);
+            let ids: SmallVec<[&BeadId; 8 * AT_ONCE]> = edges().map(|edge| &edge.on).collect();
+            self.names.give_numbers(&ids, &mut targets);
+            let mut ends = edges().zip(&targets).map(|(edge, target)| End::new(*target, &edge.kind));
+            for (number, entry) in some.iter().zip(beads.clone()) {
+                self.ends[*number as usize] = ends.by_ref().take(entry.bead.dependencies.len()).collect();
+            }
+        }
+        self.make_room();
     }
 
     /// Gives every number its place in all lists.

@@ -123,7 +123,7 @@ impl Tx<'_> {
         if *change == BeadChange::default() {
             return Ok(done(false, format!("nothing to change on {id}"), &id));
         }
-        let (change, actor) = (change.clone(), asker.actor.to_owned());
+        let (change, actor) = (Box::new(change.clone()), asker.actor.to_owned());
         self.emit(BeadEvent::Updated { id: id.clone(), change, actor });
         self.close_stale_context(asker, &id);
         Ok(done(true, format!("{id} updated"), &id))
