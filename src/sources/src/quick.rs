@@ -13,8 +13,10 @@ use yard_engine::Timestamp;
 use crate::lenient::{Moment, Urgency};
 use crate::record::{Edge, Fields, Text};
 
-/// The fields of an object; none if serde has to look at it.
-pub(crate) fn fields(json: &str) -> Option<Fields<'_>> {
+/// Fills in the fields of an object; none if serde has to look at it, whatever was filled in. They are not handed around,
+/// because there are many of them.
+#[inline]
+pub(crate) fn read<'a>(json: &'a str, fields: &mut Fields<'a>) -> Option<()> {
     let (mut has_control, mut has_escapes) = (false, false);
     for byte in json.bytes() {
         has_control |= byte < b' ';
@@ -25,9 +27,9 @@ pub(crate) fn fields(json: &str) -> Option<Fields<'_>> {
     }
     let mut cursor = Cursor { json, at: 0, has_escapes };
     cursor.blank();
-    let fields = cursor.object()?;
+    cursor.object(fields)?;
     cursor.blank();
-    (cursor.at == json.len()).then_some(fields)
+    (cursor.at == json.len()).then_some(())
 }
 
 // The bits of the usual keys, to notice when one comes twice.
@@ -58,9 +60,9 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    fn object(&mut self) -> Option<Fields<'a>> {
-        let mut fields = Fields::default();
-        let mut seen = self.usual_keys(&mut fields)?;
+    #[inline]
+    fn object(&mut self, fields: &mut Fields<'a>) -> Option<()> {
+        let mut seen = self.usual_keys(fields)?;
         self.other_keys(seen != 0, |cursor, key| {
             match key {
                 "id" => fields.id = cursor.once(&mut seen, ID)?.text()?,
@@ -89,8 +91,7 @@ impl<'a> Cursor<'a> {
                 _ => cursor.skip()?,
             }
             Some(())
-        })?;
-        Some(fields)
+        })
     }
 
     /// The keys that `br` writes first, in its order. A key that is expected is found in a few steps, where looking up

@@ -96,16 +96,17 @@ struct GateNote<'a> {
 
 impl<'a> Record<'a> {
     /// Reads one JSON object. None if it is something else than an issue; an error says why it can be no bead.
+    #[inline]
     pub fn parse(json: &'a [u8]) -> Result<Option<Self>, String> {
         let text = std::str::from_utf8(json).map_err(|_| "not valid UTF-8".to_owned())?;
         // Serde would also take an array, key by key.
         if !text.trim_start().starts_with('{') {
             return Err("not a JSON object".to_owned());
         }
-        let fields = match quick::fields(text) {
-            Some(fields) => fields,
-            None => serde_json::from_str(text).map_err(|error| reason(&error))?,
-        };
+        let mut fields = Fields::default();
+        if quick::read(text, &mut fields).is_none() {
+            fields = serde_json::from_str(text).map_err(|error| reason(&error))?;
+        }
         if fields.record_type.as_ref().is_some_and(|kind| kind.0 != "issue") {
             return Ok(None);
         }
@@ -135,6 +136,7 @@ impl<'a> Record<'a> {
     }
 
     /// The bead as a rig's workspace shows it: without description, long texts cut, and whatever is unusable left out.
+    #[inline]
     pub fn into_bead(self, source: RigName) -> Bead {
         let Self { id, fields } = self;
         let status = BeadStatus::from(&*cut(fields.status.as_ref()).unwrap_or_default());
