@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use yard_engine::bead::{
-    Bead, BeadStatus, DepKind, Dependency, bead_kind, default_bead_priority, one_per_pair,
+    Bead, BeadStatus, DepKind, Dependency, RareFields, bead_kind, default_bead_priority, one_per_pair,
 };
 use yard_engine::command::NewBead;
 use yard_engine::{BadId, BeadId, RigName, Timestamp};
@@ -147,30 +147,31 @@ impl<'a> Record<'a> {
         edges.extend(written.iter().filter_map(|edge| edge.read().ok().or_else(|| edge.unnamed())));
         // A bead that waits for itself is for the graph to report; one that contains itself means nothing.
         edges.retain(|edge: &Dependency| edge.on != id || edge.kind.blocks());
-        let labels = fields.labels.unwrap_or_default();
+        let labels = fields.labels.unwrap_or_default().into_iter();
+        let rare = RareFields {
+            description: None,
+            assignee: cut(fields.assignee.as_ref()).map(Cow::into_owned),
+            labels: labels
+                .filter_map(|label| Some(cut(Some(&label))?.into_owned()))
+                .take(MAX_LABELS)
+                .collect(),
+            argv: None,
+            closed_at: fields.closed_at.known().filter(|_| closed),
+            close_reason: cut(fields.close_reason.as_ref()).filter(|_| closed).map(Cow::into_owned),
+            defer_until: fields.defer_until.known(),
+        };
         Bead {
             title: cut(fields.title.as_ref()).unwrap_or_default().into_owned(),
-            description: None,
             kind: bead_kind(&cut(fields.issue_type.as_ref()).unwrap_or_default()),
             status,
             priority: fields.priority.in_range().unwrap_or(default_bead_priority()),
-            assignee: cut(fields.assignee.as_ref()).map(Cow::into_owned),
-            labels: labels
-                .iter()
-                .filter_map(|label| cut(Some(label)))
-                .take(MAX_LABELS)
-                .map(Cow::into_owned)
-                .collect(),
             dependencies: one_per_pair(edges),
-            argv: None,
             created_at: fields.created_at.known().unwrap_or_default(),
-            closed_at: fields.closed_at.known().filter(|_| closed),
-            close_reason: cut(fields.close_reason.as_ref()).filter(|_| closed).map(Cow::into_owned),
             source: Some(source),
-            defer_until: fields.defer_until.known(),
             pinned: fields.pinned.unwrap_or_default(),
             ephemeral: fields.ephemeral.unwrap_or_default(),
             is_template: fields.is_template.unwrap_or_default(),
+            rare: rare.into(),
             id,
         }
     }

@@ -64,6 +64,17 @@ impl Names {
         }
     }
 
+    /// The numbers of ids that were named; as `give_numbers` does it.
+    fn find_all(&self, ids: &[&BeadId]) -> impl Iterator<Item = Option<u32>> {
+        let guesses: SmallVec<[Option<u32>; 4 * AT_ONCE]> =
+            ids.iter().map(|id| self.numbers.guess(*id)).collect();
+        ids.iter().zip(guesses).map(|(id, guess)| match guess {
+            Some(number) if self.ids[number as usize] == **id => guess,
+            Some(_) => self.find(*id),
+            None => None,
+        })
+    }
+
     #[inline]
     fn find<Id>(&self, id: &Id) -> Option<u32>
     where
@@ -207,6 +218,11 @@ impl Beads {
     #[inline]
     pub(crate) fn number(&self, id: &BeadId) -> Option<u32> {
         self.names.find(id)
+    }
+
+    /// The numbers of many ids, in the same order.
+    pub(crate) fn numbers_of(&self, ids: &[&BeadId]) -> Vec<Option<u32>> {
+        ids.chunks(4 * AT_ONCE).flat_map(|some| self.names.find_all(some)).collect()
     }
 
     /// Every number is below this.

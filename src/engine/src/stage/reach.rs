@@ -265,11 +265,10 @@ fn listed<'a>(state: &'a State, ids: &'a [BeadId]) -> (Vec<Asked<'a>>, Vec<&'a B
     ids.sort_unstable();
     ids.dedup();
     let (mut found, mut unknown) = (Vec::with_capacity(ids.len()), Vec::new());
-    for id in ids {
-        let number = state.beads.number(id);
+    for (id, number) in ids.iter().zip(state.beads.numbers_of(&ids)) {
         match number.and_then(|number| Some((number, state.beads.at(number)?))) {
             Some((number, entry)) => found.push(Asked::new(0, number, entry)),
-            None => unknown.push(id),
+            None => unknown.push(*id),
         }
     }
     found.retain(|asked| asked.is_slingable);
