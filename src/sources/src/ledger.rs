@@ -4,9 +4,6 @@
 //! equals the later record. A bead that a reading does not show stays known until its disappearance is certain, which
 //! is for the source to say.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
@@ -15,6 +12,7 @@ use yard_engine::bead::Bead;
 use yard_engine::{BeadId, RigName, Timestamp};
 
 use crate::details::{Descriptions, Place};
+use crate::known::KnownRecords;
 use crate::record::Record;
 
 /// Unused hashes that may pile up before they are swept out.
@@ -23,7 +21,7 @@ const SLACK: usize = 1024;
 /// The records of one source. A reading is `begin`, `take` for each record, `finish`.
 pub(crate) struct Ledger {
     rig: RigName,
-    known: HashMap<u128, Known, BuildHasherDefault<AlreadyHashed>>,
+    known: KnownRecords,
     slots: Vec<Slot>,
     free: Vec<u32>,
     descriptions: Descriptions,
@@ -44,14 +42,7 @@ struct Fresh {
     slot: u32,
 }
 
-/// A record whose bytes have been parsed before.
-struct Known {
-    updated: Updated,
-    /// The bead it is about, or `NO_BEAD` if it is no issue.
-    slot: u32,
-    seen: u32,
-}
-
+/// Where a bead would stand that a record is not about.
 const NO_BEAD: u32 = u32::MAX;
 
 /// A bead. There are as many as the workspace has, so it is kept small.
@@ -76,7 +67,7 @@ fn mark_of(hash: u128) -> Mark {
 
 /// When a record was last changed, in milliseconds. Not known is older than all others.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Updated(i64);
+pub(crate) struct Updated(i64);
 
 impl Default for Updated {
     fn default() -> Self {
@@ -94,7 +85,7 @@ impl Ledger {
     pub(crate) fn new(rig: RigName, descriptions: Descriptions) -> Self {
         Self {
             rig,
-            known: HashMap::default(),
+            known: KnownRecords::default(),
             slots: Vec::new(),
             free: Vec::new(),
             descriptions,
@@ -112,13 +103,13 @@ impl Ledger {
 
     /// Whether nothing is known: every record will be parsed, and no text is needed after that.
     pub(crate) fn is_new(&self) -> bool {
-        self.known.is_empty() && self.slots.is_empty()
+        self.known.len() == 0 && self.slots.is_empty()
     }
 
     /// Knows nothing any more.
     pub(crate) fn clear(&mut self) {
         self.descriptions.shelf().clear();
-        (self.known, self.slots, self.free) = (HashMap::default(), Vec::new(), Vec::new());
+        (self.known, self.slots, self.free) = (KnownRecords::default(), Vec::new(), Vec::new());
     }
 
     /// Makes room for so many records in this reading.
@@ -142,29 +133,25 @@ impl Ledger {
         let hash = xxh3_128(json);
         let (mark, place) = (mark_of(hash), Place::new(offset, json.len()));
         self.taken += 1;
-        let unknown = match self.known.entry(hash) {
-            Entry::Vacant(unknown) => unknown,
-            Entry::Occupied(mut known) => {
-                let known = known.get_mut();
-                known.seen = self.reading;
-                if let Some(slot) = self.slots.get_mut(known.slot as usize) {
-                    slot.offer(self.reading, mark, known.updated, place);
-                }
-                return Ok(());
+        if let Some(known) = self.known.get_mut(hash) {
+            known.seen = self.reading;
+            if let Some(slot) = self.slots.get_mut(known.slot as usize) {
+                slot.offer(self.reading, mark, known.updated, place);
             }
-        };
+            return Ok(());
+        }
         #[cfg(test)]
         {
             self.parses += 1;
         }
         let Some(record) = Record::parse(json)? else {
-            unknown.insert(Known { slot: NO_BEAD, updated: Updated::default(), seen: self.reading });
+            self.known.insert(hash, Updated::default(), NO_BEAD, self.reading);
             return Ok(());
         };
         let updated = record.updated_at().into();
         let slot = slot_of(record.id(), &self.descriptions, &mut self.slots, &mut self.free);
         self.slots[slot as usize].offer(self.reading, mark, updated, place);
-        unknown.insert(Known { slot, updated, seen: self.reading });
+        self.known.insert(hash, updated, slot, self.reading);
         self.fresh.push(Fresh { bead: Arc::new(record.into_bead(self.rig.clone())), mark, slot });
         Ok(())
     }
@@ -192,7 +179,7 @@ impl Ledger {
             }
         }
         if self.known.len() > 2 * self.taken + SLACK {
-            self.known.retain(|_, known| known.seen == self.reading);
+            self.known.retain_seen(self.reading);
         }
         beads
     }
@@ -227,7 +214,7 @@ impl Ledger {
         drop(shelf);
         if !gone.is_empty() {
             // A slot that may be given to another bead must not be reached by its old records.
-            self.known.retain(|_, known| known.seen == self.reading);
+            self.known.retain_seen(self.reading);
         }
         gone
     }
@@ -255,24 +242,6 @@ impl Slot {
 
     fn is_missing(&self, reading: u32) -> bool {
         self.told.is_some() && self.seen != reading
-    }
-}
-
-/// The keys are hashes already.
-#[derive(Default)]
-struct AlreadyHashed(u64);
-
-impl Hasher for AlreadyHashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
-    }
-
-    fn write_u128(&mut self, key: u128) {
-        self.0 = key as u64;
     }
 }
 

@@ -17,6 +17,7 @@ mod details;
 mod eyes;
 mod file;
 mod jsonl;
+mod known;
 mod ledger;
 mod lenient;
 mod lines;
