@@ -152,8 +152,10 @@ impl State {
             })?;
         }
         let (gone, there): (Vec<_>, Vec<_>) = beads.into_iter().partition(|entry: &BeadEntry| entry.gone);
-        state.gone.insert_all(gone.into_iter());
-        state.beads.insert_all(there.into_iter());
+        for (beads, entries) in [(&mut state.gone, gone), (&mut state.beads, there)] {
+            let ids: Vec<BeadId> = entries.iter().map(|entry| entry.bead.id.clone()).collect();
+            beads.insert_all(ids.iter(), entries.into_iter());
+        }
         state.rebuild_indexes();
         Ok(state)
     }

@@ -41,6 +41,7 @@ const PRIORITY: u32 = 4;
 const ISSUE_TYPE: u32 = 5;
 const CREATED_AT: u32 = 6;
 const UPDATED_AT: u32 = 7;
+const DEPENDENCIES: u32 = 8;
 
 /// A text that stands in the JSON as it is.
 fn plain<'a>(text: Option<&Text<'a>>) -> Option<&'a str> {
@@ -74,9 +75,7 @@ impl<'a> Cursor<'a> {
                 "created_at" => fields.created_at = cursor.once(&mut seen, CREATED_AT)?.moment()?,
                 "updated_at" => fields.updated_at = cursor.once(&mut seen, UPDATED_AT)?.moment()?,
                 "dependencies" => {
-                    let holder = plain(fields.id.as_ref());
-                    let cursor = cursor.once(&mut seen, 8)?;
-                    fields.dependencies = cursor.list(|cursor| cursor.edge(holder))?;
+                    fields.dependencies = cursor.once(&mut seen, DEPENDENCIES)?.edges(fields.id.as_ref())?;
                 }
                 "labels" => fields.labels = cursor.once(&mut seen, 9)?.list(Self::string)?,
                 "assignee" => fields.assignee = cursor.once(&mut seen, 10)?.text()?,
@@ -126,7 +125,15 @@ impl<'a> Cursor<'a> {
         if self.word(r#","updated_at":"#) {
             fields.updated_at = self.once(&mut seen, UPDATED_AT)?.moment()?;
         }
+        if self.word(r#","dependencies":"#) {
+            fields.dependencies = self.once(&mut seen, DEPENDENCIES)?.edges(fields.id.as_ref())?;
+        }
         Some(seen)
+    }
+
+    fn edges(&mut self, holder: Option<&Text<'a>>) -> Option<Option<Vec<Edge<'a>>>> {
+        let holder = plain(holder);
+        self.list(|cursor| cursor.edge(holder))
     }
 
     /// A dependency of the bead `holder`, which trackers name in each.

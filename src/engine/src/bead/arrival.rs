@@ -42,7 +42,7 @@ impl State {
             }
             entry(bead, Seq(first.0 + place as u64), at)
         });
-        let numbers = self.beads.insert_all(entries);
+        let numbers = self.beads.insert_all(beads.iter().map(|bead| &bead.id), entries);
         self.dirty_beads.extend(numbers.iter().copied());
         for number in &numbers {
             self.index_edges(*number);

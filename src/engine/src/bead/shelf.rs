@@ -131,23 +131,48 @@ impl Beads {
         number
     }
 
-    /// Puts many beads in, each as `insert` does. They get their numbers before the ends of their dependencies do:
-    /// beads that lie next to each other in memory then have numbers next to each other.
-    pub(crate) fn insert_all(&mut self, entries: impl ExactSizeIterator<Item = BeadEntry>) -> Vec<u32> {
-        let more = entries.len();
-        self.names.reserve(more);
+    /// Puts many beads with these ids in, each as `insert` does. They get their numbers before the ends of their
+    /// dependencies do: beads that lie next to each other in memory then have numbers next to each other.
+    pub(crate) fn insert_all<'a>(
+        &mut self,
+        ids: impl ExactSizeIterator<Item = &'a BeadId>,
+        entries: impl Iterator<Item = BeadEntry>,
+    ) -> Vec<u32> {
+        let numbers = self.number_all(ids);
+        let more = self.names.ids.len() - self.entries.len();
         self.entries.reserve(more);
         self.ends.reserve(more);
         self.closed.reserve(more);
-        let put = |entry: BeadEntry| {
-            let number = self.give_number(&entry.bead.id);
-            self.closed[number as usize] = entry.bead.is_closed();
-            self.entries[number as usize] = Some(entry);
-            number
-        };
-        let numbers: Vec<u32> = entries.map(put).collect();
+        for (number, entry) in numbers.iter().zip(entries) {
+            let is_closed = entry.bead.is_closed();
+            // New numbers come in their order.
+            match self.entries.get_mut(*number as usize) {
+                Some(place) => {
+                    *place = Some(entry);
+                    self.closed[*number as usize] = is_closed;
+                }
+                None => {
+                    self.entries.push(Some(entry));
+                    self.ends.push(SmallVec::new());
+                    self.closed.push(is_closed);
+                }
+            }
+        }
         self.ids.append(&mut numbers.iter().map(|number| self.name(*number).clone()).collect());
         self.note_all_ends(&numbers);
+        numbers
+    }
+
+    fn number_all<'a>(&mut self, ids: impl ExactSizeIterator<Item = &'a BeadId>) -> Vec<u32> {
+        let mut numbers = Vec::with_capacity(ids.len());
+        self.names.reserve(ids.len());
+        let mut ids = ids.peekable();
+        let mut some_numbers = Vec::new();
+        while ids.peek().is_some() {
+            let some: SmallVec<[&BeadId; 4 * AT_ONCE]> = ids.by_ref().take(4 * AT_ONCE).collect();
+            self.names.give_numbers(&some, &mut some_numbers);
+            numbers.extend_from_slice(&some_numbers);
+        }
         numbers
     }
 
