@@ -74,11 +74,11 @@ impl Holders {
         match self {
             Self::Few(few) => {
                 // Trackers write beads by id, so that most come after those that are there.
-                let is_last = few.last().is_none_or(|last| beads.name(*last) < beads.name(holder));
+                let is_last = few.last().is_none_or(|last| beads.is_before(*last, holder));
                 let place = if is_last {
                     few.len()
                 } else {
-                    few.partition_point(|known| beads.name(*known) < beads.name(holder))
+                    few.partition_point(|known| beads.is_before(*known, holder))
                 };
                 if few.get(place) != Some(&holder) {
                     few.insert(place, holder);

@@ -13,23 +13,33 @@ use yard_engine::Timestamp;
 use crate::lenient::{Moment, Urgency};
 use crate::record::{Edge, Fields, Text};
 
-/// Fills in the fields of an object; none if serde has to look at it, whatever was filled in. They are not handed around,
+/// Something that serde has to look at.
+pub(crate) struct Odd;
+
+/// What was read, if nothing about it is odd.
+type Sure<T> = Result<T, Odd>;
+
+/// Whether it is as it should be.
+#[inline]
+fn sure(is_so: bool) -> Sure<()> {
+    if is_so { Ok(()) } else { Err(Odd) }
+}
+
+/// Fills in the fields of an object. If it is odd, they mean nothing. They are not handed around,
 /// because there are many of them.
 #[inline]
-pub(crate) fn read<'a>(json: &'a str, fields: &mut Fields<'a>) -> Option<()> {
+pub(crate) fn read<'a>(json: &'a str, fields: &mut Fields<'a>) -> Sure<()> {
     let (mut has_control, mut has_escapes) = (false, false);
     for byte in json.bytes() {
         has_control |= byte < b' ';
         has_escapes |= byte == b'\\';
     }
-    if has_control {
-        return None;
-    }
+    sure(!has_control)?;
     let mut cursor = Cursor { json, at: 0, has_escapes };
     cursor.blank();
     cursor.object(fields)?;
     cursor.blank();
-    (cursor.at == json.len()).then_some(())
+    sure(cursor.at == json.len())
 }
 
 // The bits of the usual keys, to notice when one comes twice.
@@ -51,7 +61,7 @@ fn plain<'a>(text: Option<&Text<'a>>) -> Option<&'a str> {
     }
 }
 
-/// A place in the text. After a method has answered none the place means nothing.
+/// A place in the text. After something odd the place means nothing.
 struct Cursor<'a> {
     /// Without control characters.
     json: &'a str,
@@ -62,7 +72,7 @@ struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     #[inline]
-    fn object(&mut self, fields: &mut Fields<'a>) -> Option<()> {
+    fn object(&mut self, fields: &mut Fields<'a>) -> Sure<()> {
         let mut seen = self.usual_keys(fields)?;
         self.other_keys(seen != 0, |cursor, key| {
             match key {
@@ -89,16 +99,16 @@ impl<'a> Cursor<'a> {
                 "_type" => fields.record_type = cursor.once(&mut seen, 18)?.text()?,
                 _ => cursor.skip()?,
             }
-            Some(())
+            Ok(())
         })
     }
 
     /// The keys that `br` writes first, in its order. A key that is expected is found in a few steps, where looking up
     /// which it is would take many. Says which were there.
-    fn usual_keys(&mut self, fields: &mut Fields<'a>) -> Option<u32> {
+    fn usual_keys(&mut self, fields: &mut Fields<'a>) -> Sure<u32> {
         let mut seen = 0;
         if !self.word(r#"{"id":"#) {
-            return Some(seen);
+            return Ok(seen);
         }
         fields.id = self.once(&mut seen, ID)?.text()?;
         if self.word(r#","title":"#) {
@@ -128,16 +138,16 @@ impl<'a> Cursor<'a> {
         if self.word(r#","dependencies":"#) {
             fields.dependencies = self.once(&mut seen, DEPENDENCIES)?.edges(fields.id.as_ref())?;
         }
-        Some(seen)
+        Ok(seen)
     }
 
-    fn edges(&mut self, holder: Option<&Text<'a>>) -> Option<Option<Vec<Edge<'a>>>> {
+    fn edges(&mut self, holder: Option<&Text<'a>>) -> Sure<Option<Vec<Edge<'a>>>> {
         let holder = plain(holder);
         self.list(|cursor| cursor.edge(holder))
     }
 
     /// A dependency of the bead `holder`, which trackers name in each.
-    fn edge(&mut self, holder: Option<&str>) -> Option<Edge<'a>> {
+    fn edge(&mut self, holder: Option<&str>) -> Sure<Edge<'a>> {
         let mut edge = Edge::default();
         let mut seen = 0;
         if holder.is_some_and(|holder| self.names_holder(holder)) {
@@ -154,9 +164,9 @@ impl<'a> Cursor<'a> {
                 "metadata" => edge.metadata = cursor.once(&mut seen, 2)?.raw()?,
                 _ => cursor.skip()?,
             }
-            Some(())
+            Ok(())
         })?;
-        Some(edge)
+        Ok(edge)
     }
 
     /// Whether an edge begins as `br` writes it; if so, the other end is next.
@@ -172,25 +182,21 @@ impl<'a> Cursor<'a> {
 
     /// Goes on if this key comes for the first time: serde refuses those it knows when they come twice.
     #[inline]
-    fn once(&mut self, seen: &mut u32, key: u32) -> Option<&mut Self> {
+    fn once(&mut self, seen: &mut u32, key: u32) -> Sure<&mut Self> {
         let bit = 1 << key;
         let is_first = *seen & bit == 0;
         *seen |= bit;
-        is_first.then_some(self)
+        sure(is_first).map(|()| self)
     }
 
     /// An object, or the rest of one that has `begun`: `value` reads what belongs to each key.
-    fn other_keys(
-        &mut self,
-        begun: bool,
-        mut value: impl FnMut(&mut Self, &'a str) -> Option<()>,
-    ) -> Option<()> {
+    fn other_keys(&mut self, begun: bool, mut value: impl FnMut(&mut Self, &'a str) -> Sure<()>) -> Sure<()> {
         if !begun {
             self.expect(b'{')?;
         }
         self.blank();
         if self.take(b'}') {
-            return Some(());
+            return Ok(());
         }
         if begun {
             self.expect(b',')?;
@@ -210,115 +216,126 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn list<T>(&mut self, item: impl Fn(&mut Self) -> Option<T>) -> Option<Option<Vec<T>>> {
+    fn list<T>(&mut self, item: impl Fn(&mut Self) -> Sure<T>) -> Sure<Option<Vec<T>>> {
         if self.word("null") {
-            return Some(None);
+            return Ok(None);
         }
         self.expect(b'[')?;
         let mut items = Vec::new();
         self.blank();
         if self.take(b']') {
-            return Some(Some(items));
+            return Ok(Some(items));
         }
         loop {
             items.push(item(self)?);
             self.blank();
             if !self.take(b',') {
                 self.expect(b']')?;
-                return Some(Some(items));
+                return Ok(Some(items));
             }
             self.blank();
         }
     }
 
     #[inline]
-    fn text(&mut self) -> Option<Option<Text<'a>>> {
-        if self.peek() == Some(b'"') { self.string().map(Some) } else { self.word("null").then_some(None) }
+    fn text(&mut self) -> Sure<Option<Text<'a>>> {
+        if self.peek() == Some(b'"') {
+            self.string().map(Some)
+        } else {
+            sure(self.word("null")).map(|()| None)
+        }
     }
 
-    fn moment(&mut self) -> Option<Moment> {
+    fn moment(&mut self) -> Sure<Moment> {
         if self.peek() != Some(b'"') {
-            return self.word("null").then_some(Moment::Absent);
+            return sure(self.word("null")).map(|()| Moment::Absent);
         }
-        Some(match self.plain_string()? {
+        Ok(match self.plain_string()? {
             "" => Moment::Absent,
             text => Timestamp::parse_rfc3339(text).map_or(Moment::Wrong, Moment::Known),
         })
     }
 
     /// A single digit, which all priorities are.
-    fn urgency(&mut self) -> Option<Urgency> {
-        let digit = self.peek().filter(u8::is_ascii_digit)?;
+    fn urgency(&mut self) -> Sure<Urgency> {
+        let digit = self.peek().filter(u8::is_ascii_digit).ok_or(Odd)?;
         self.at += 1;
-        self.ends_here().then(|| Urgency::Number(f64::from(digit - b'0')))
+        sure(self.ends_here()).map(|()| Urgency::Number(f64::from(digit - b'0')))
     }
 
-    fn flag(&mut self) -> Option<Option<bool>> {
+    fn flag(&mut self) -> Sure<Option<bool>> {
         if self.word("true") {
-            Some(Some(true))
+            Ok(Some(true))
         } else if self.word("false") {
-            Some(Some(false))
+            Ok(Some(false))
         } else {
-            self.word("null").then_some(None)
+            sure(self.word("null")).map(|()| None)
         }
     }
 
-    fn raw(&mut self) -> Option<Option<&'a RawValue>> {
+    fn raw(&mut self) -> Sure<Option<&'a RawValue>> {
         if self.word("null") {
-            return Some(None);
+            return Ok(None);
         }
         let start = self.at;
         self.skip()?;
-        serde_json::from_str(self.json.get(start..self.at)?).ok().map(Some)
+        serde_json::from_str(self.since(start)?).map(Some).map_err(|_| Odd)
     }
 
     /// Any value, which nobody needs.
-    fn skip(&mut self) -> Option<()> {
+    fn skip(&mut self) -> Sure<()> {
         if self.peek() == Some(b'"') {
             return self.string().map(drop);
         }
-        let mut values =
-            serde_json::Deserializer::from_str(self.json.get(self.at..)?).into_iter::<IgnoredAny>();
-        values.next()?.ok()?;
+        let rest = self.json.get(self.at..).ok_or(Odd)?;
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<IgnoredAny>();
+        sure(matches!(values.next(), Some(Ok(_))))?;
         self.at += values.byte_offset();
-        Some(())
+        Ok(())
     }
 
     /// A string, perhaps with escapes, which are serde's business.
-    fn string(&mut self) -> Option<Text<'a>> {
+    fn string(&mut self) -> Sure<Text<'a>> {
         let start = self.at;
         self.expect(b'"')?;
         let mut is_plain = true;
         loop {
-            self.to_special();
-            match self.peek()? {
+            self.go_to_special();
+            match self.peek().ok_or(Odd)? {
                 b'"' => break,
                 b'\\' => {
                     is_plain = false;
                     self.at += 2;
                 }
-                _ => return None,
+                _ => return Err(Odd),
             }
         }
         self.at += 1;
         if is_plain {
-            return self.json.get(start + 1..self.at - 1).map(|text| Text(Cow::Borrowed(text)));
+            let text = self.json.get(start + 1..self.at - 1).ok_or(Odd)?;
+            return Ok(Text(Cow::Borrowed(text)));
         }
-        serde_json::from_str(self.json.get(start..self.at)?).ok()
+        serde_json::from_str(self.since(start)?).map_err(|_| Odd)
     }
 
     /// A string without escapes.
-    fn plain_string(&mut self) -> Option<&'a str> {
+    fn plain_string(&mut self) -> Sure<&'a str> {
         self.expect(b'"')?;
         let start = self.at;
-        self.to_special();
-        let text = self.json.get(start..self.at)?;
+        self.go_to_special();
+        let text = self.since(start)?;
         self.expect(b'"').map(|()| text)
+    }
+
+    /// The text between a place and this one.
+    #[inline]
+    fn since(&self, start: usize) -> Sure<&'a str> {
+        self.json.get(start..self.at).ok_or(Odd)
     }
 
     /// Goes on to the next quote or backslash, eight bytes at a time.
     #[inline]
-    fn to_special(&mut self) {
+    fn go_to_special(&mut self) {
         let rest = self.json.as_bytes().get(self.at..).unwrap_or_default();
         let (words, tail) = rest.as_chunks::<8>();
         for word in words {
@@ -348,8 +365,8 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn expect(&mut self, byte: u8) -> Option<()> {
-        self.take(byte).then_some(())
+    fn expect(&mut self, byte: u8) -> Sure<()> {
+        sure(self.take(byte))
     }
 
     /// A word of JSON, if it stands here.

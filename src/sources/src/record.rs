@@ -104,7 +104,7 @@ impl<'a> Record<'a> {
             return Err("not a JSON object".to_owned());
         }
         let mut fields = Fields::default();
-        if quick::read(text, &mut fields).is_none() {
+        if quick::read(text, &mut fields).is_err() {
             fields = serde_json::from_str(text).map_err(|error| reason(&error))?;
         }
         if fields.record_type.as_ref().is_some_and(|kind| kind.0 != "issue") {

@@ -125,7 +125,7 @@ fn every_action_does_or_says_something_wherever_it_is_offered() {
 
 #[test]
 fn every_action_survives_every_view_and_an_empty_town() {
-    for yard in [scenes::apollo(), scenes::empty(), scenes::staged(), scenes::hostile()] {
+    for yard in vec![scenes::apollo(), scenes::empty(), scenes::staged(), scenes::hostile()] {
         let mut session = Session::on(yard, (120, 40), "terminal", false);
         for view in View::ALL {
             for action in ACTIONS {

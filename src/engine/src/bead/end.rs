@@ -20,7 +20,7 @@ impl End {
             DepKind::ParentChild => PARENT,
             _ => 0,
         };
-        Self(number % NUMBERS | does)
+        Self((number % NUMBERS) | does)
     }
 
     /// The bead at the other end.

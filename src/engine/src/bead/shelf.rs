@@ -38,6 +38,8 @@ pub(crate) struct Beads {
 struct Names {
     numbers: Numbers,
     ids: Vec<BeadId>,
+    /// The ids with numbers below this came in their own order, as trackers write them.
+    in_order: u32,
 }
 
 impl Names {
@@ -47,6 +49,9 @@ impl Names {
         let next = self.ids.len() as u32;
         let number = self.numbers.find_or_give(id, next, |number| &self.ids[number as usize]);
         if number == next {
+            if self.in_order == next && self.ids.last().is_none_or(|last| last < id) {
+                self.in_order += 1;
+            }
             self.ids.push(id.clone());
         }
         number
@@ -146,16 +151,13 @@ impl Beads {
         for (number, entry) in numbers.iter().zip(entries) {
             let is_closed = entry.bead.is_closed();
             // New numbers come in their order.
-            match self.entries.get_mut(*number as usize) {
-                Some(place) => {
-                    *place = Some(entry);
-                    self.closed[*number as usize] = is_closed;
-                }
-                None => {
-                    self.entries.push(Some(entry));
-                    self.ends.push(SmallVec::new());
-                    self.closed.push(is_closed);
-                }
+            if let Some(place) = self.entries.get_mut(*number as usize) {
+                *place = Some(entry);
+                self.closed[*number as usize] = is_closed;
+            } else {
+                self.entries.push(Some(entry));
+                self.ends.push(SmallVec::new());
+                self.closed.push(is_closed);
             }
         }
         self.ids.append(&mut numbers.iter().map(|number| self.name(*number).clone()).collect());
@@ -259,6 +261,15 @@ impl Beads {
     #[inline]
     pub(crate) fn name(&self, number: u32) -> &BeadId {
         &self.names.ids[number as usize]
+    }
+
+    /// Whether the id with one number comes before that with the other; mostly without looking at them.
+    #[inline]
+    pub(crate) fn is_before(&self, number: u32, other: u32) -> bool {
+        if number.max(other) < self.names.in_order {
+            return number < other;
+        }
+        self.name(number) < self.name(other)
     }
 
     /// The bead with a number, if somebody has it.

@@ -7,7 +7,7 @@ use super::*;
 /// Whether it was read here; what was read must be what serde reads.
 fn is_quick(json: &str) -> bool {
     let mut quick = Fields::default();
-    if read(json, &mut quick).is_none() {
+    if read(json, &mut quick).is_err() {
         return false;
     }
     let slow: Fields<'_> = serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {json}"));
