@@ -205,8 +205,9 @@ fn in_the_yard_every_layer_really_opens() {
 
 #[test]
 fn other_towns_are_drawn_in_every_view() {
-    for yard in vec![scenes::empty(), scenes::staged(), scenes::paused(), scenes::large(3_000)] {
-        let mut session = Session::on(yard, (120, 40), "terminal", false);
+    let large = || scenes::large(3_000);
+    for yard in [scenes::empty as fn() -> _, scenes::staged, scenes::paused, large] {
+        let mut session = Session::on(yard(), (120, 40), "terminal", false);
         for key in ["1", "2", "Enter", "3", "4", "5", "6"] {
             session.press(key);
             drawn_everywhere(&mut session, &format!("after {key}"));

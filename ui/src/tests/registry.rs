@@ -125,8 +125,8 @@ fn every_action_does_or_says_something_wherever_it_is_offered() {
 
 #[test]
 fn every_action_survives_every_view_and_an_empty_town() {
-    for yard in vec![scenes::apollo(), scenes::empty(), scenes::staged(), scenes::hostile()] {
-        let mut session = Session::on(yard, (120, 40), "terminal", false);
+    for yard in [scenes::apollo as fn() -> _, scenes::empty, scenes::staged, scenes::hostile] {
+        let mut session = Session::on(yard(), (120, 40), "terminal", false);
         for view in View::ALL {
             for action in ACTIONS {
                 session.console.view = view;
