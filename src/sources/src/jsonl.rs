@@ -153,7 +153,7 @@ impl JsonlSource {
             let is_first = !lines.any;
             lines.take(&mut self.ledger, piece);
             if is_first {
-                self.ledger.reserve(lines.expected(len));
+                self.ledger.expect(lines.times(len));
             }
         })?;
         Ok(Taken { lines, stamp, steady, text: Vec::new() })

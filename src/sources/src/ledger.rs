@@ -17,6 +17,8 @@ use crate::record::Record;
 
 /// Unused hashes that may pile up before they are swept out.
 const SLACK: usize = 1024;
+/// Most beads that room is made for before they come.
+const MOST_EXPECTED: usize = 2 << 20;
 
 /// The records of one source. A reading is `begin`, `take` for each record, `finish`.
 pub(crate) struct Ledger {
@@ -112,13 +114,14 @@ impl Ledger {
         (self.known, self.slots, self.free) = (KnownRecords::default(), Vec::new(), Vec::new());
     }
 
-    /// Makes room for so many records in this reading.
-    pub(crate) fn reserve(&mut self, records: usize) {
-        let records = records.saturating_sub(self.taken);
-        self.known.reserve(records);
-        self.slots.reserve_exact(records);
-        self.fresh.reserve_exact(records);
-        self.descriptions.shelf().reserve(records);
+    /// Makes room for more beads like those of this reading, this many times as many.
+    pub(crate) fn expect(&mut self, times: usize) {
+        // Room that is never used costs nothing, unless somebody wrote a file to make it absurd.
+        let more = self.fresh.len().saturating_mul(times).min(MOST_EXPECTED);
+        self.known.reserve(more);
+        self.slots.reserve_exact(more);
+        self.fresh.reserve_exact(more);
+        self.descriptions.shelf().reserve(more);
     }
 
     /// Starts a reading.

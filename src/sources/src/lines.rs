@@ -84,8 +84,8 @@ impl Lines {
         ledger.take(json, offset)
     }
 
-    /// How many lines a text of this length has, if the rest is like what has come.
-    pub(crate) fn expected(&self, len: u64) -> usize {
-        (len as usize).saturating_mul(self.number) / self.offset.max(1)
+    /// How often what has come fits into a text of this length.
+    pub(crate) fn times(&self, len: u64) -> usize {
+        len as usize / self.offset.max(1)
     }
 }
