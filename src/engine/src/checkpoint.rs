@@ -83,18 +83,18 @@ fn json<T: Serialize>(record: &T) -> String {
 impl State {
     /// How many records the next checkpoint would write.
     pub fn changed_records(&self) -> usize {
-        self.dirty.len()
+        self.dirty.len() + self.dirty_beads.len()
     }
 
     /// The records changed since the last call; the town's row is always among them, for its clock.
     pub fn take_changed_records(&mut self) -> Vec<CheckpointRow> {
         self.touch_town();
-        std::mem::take(&mut self.dirty).iter().map(|entity| self.row(entity)).collect()
+        self.take_dirty().iter().map(|entity| self.row(entity)).collect()
     }
 
     /// The beads changed since the last call, for those who only look: nothing is left for a checkpoint to write.
     pub fn take_changed_beads(&mut self) -> Vec<BeadId> {
-        let changed = std::mem::take(&mut self.dirty).into_iter();
+        let changed = self.take_dirty().into_iter();
         let beads = changed.filter_map(|entity| match entity {
             Entity::Bead(id) | Entity::Task(id) => Some(id),
             Entity::Context(id) => self.contexts.get(&id).map(|context| context.bead().clone()),
@@ -102,6 +102,15 @@ impl State {
             Entity::Town | Entity::Rig(_) | Entity::Convoy(_) | Entity::Alert(_) => None,
         });
         beads.collect()
+    }
+
+    /// What has changed, in order.
+    fn take_dirty(&mut self) -> Vec<Entity> {
+        let beads = std::mem::take(&mut self.dirty_beads).into_iter();
+        let beads = beads.map(|number| Entity::Bead(self.beads.name(number).clone()));
+        let mut dirty: Vec<Entity> = std::mem::take(&mut self.dirty).into_iter().chain(beads).collect();
+        dirty.sort_unstable();
+        dirty
     }
 
     fn row(&self, entity: &Entity) -> CheckpointRow {
@@ -150,8 +159,10 @@ impl State {
             })?;
         }
         let (gone, there): (Vec<_>, Vec<_>) = beads.into_iter().partition(|entry: &BeadEntry| entry.gone);
-        state.gone.insert_all(gone.into_iter());
-        state.beads.insert_all(there.into_iter());
+        for (beads, entries) in [(&mut state.gone, gone), (&mut state.beads, there)] {
+            let ids: Vec<BeadId> = entries.iter().map(|entry| entry.bead.id.clone()).collect();
+            beads.insert_all(ids.iter(), entries.into_iter());
+        }
         state.rebuild_indexes();
         Ok(state)
     }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use smallvec::SmallVec;
+
 use crate::BeadId;
 use crate::bead::Beads;
 
@@ -15,14 +17,14 @@ pub(crate) struct Edges(Vec<Holders>);
 /// The holders of edges to one target, in the order of their ids.
 #[derive(Debug, Clone)]
 enum Holders {
-    Few(Vec<u32>),
+    Few(SmallVec<[u32; 4]>),
     /// With their ids, because nobody could sort so many each time.
     Many(BTreeMap<BeadId, u32>),
 }
 
 impl Default for Holders {
     fn default() -> Self {
-        Self::Few(Vec::new())
+        Self::Few(SmallVec::new())
     }
 }
 
@@ -71,7 +73,13 @@ impl Holders {
     fn insert(&mut self, beads: &Beads, holder: u32) {
         match self {
             Self::Few(few) => {
-                let place = few.partition_point(|known| beads.name(*known) < beads.name(holder));
+                // Trackers write beads by id, so that most come after those that are there.
+                let is_last = few.last().is_none_or(|last| beads.is_before(*last, holder));
+                let place = if is_last {
+                    few.len()
+                } else {
+                    few.partition_point(|known| beads.is_before(*known, holder))
+                };
                 if few.get(place) != Some(&holder) {
                     few.insert(place, holder);
                 }

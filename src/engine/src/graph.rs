@@ -27,12 +27,11 @@ const SHORT_LOOK: usize = 256;
 impl State {
     /// Puts a bead's edges into the indexes; those that are there already stay.
     pub(crate) fn index_edges(&mut self, holder: u32) {
-        let Some(entry) = self.beads.at(holder) else { return };
-        for (edge, target) in entry.bead.dependencies.iter().zip(self.beads.targets(holder)) {
-            if edge.kind.blocks() {
-                self.dependents.add(&self.beads, *target, holder);
-            } else if edge.kind == DepKind::ParentChild {
-                self.children.add(&self.beads, *target, holder);
+        for end in self.beads.ends(holder) {
+            if end.blocks() {
+                self.dependents.add(&self.beads, end.number(), holder);
+            } else if end.is_parent() {
+                self.children.add(&self.beads, end.number(), holder);
             }
         }
     }
@@ -56,9 +55,8 @@ impl State {
 
     /// What a bead itself waits for, by number: the other ends of its blocking edges that are not closed.
     pub(crate) fn open_blockers_at(&self, number: u32) -> impl Iterator<Item = u32> {
-        let edges = self.beads.at(number).into_iter().flat_map(|entry| &entry.bead.dependencies);
-        let blocking = edges.zip(self.beads.targets(number)).filter(|(edge, _)| edge.kind.blocks());
-        blocking.map(|(_, on)| *on).filter(|on| !self.beads.is_closed_at(*on))
+        let blocking = self.beads.ends(number).iter().filter(|end| end.blocks());
+        blocking.map(|end| end.number()).filter(|on| !self.beads.is_closed_at(*on))
     }
 
     /// Recounts one bead's blockers after its edges changed.
@@ -255,30 +253,31 @@ impl State {
     /// Whether taking away, again and again, beads that wait for no other leaves some over.
     pub(crate) fn derive_may_cycle(&self) -> bool {
         let numbers = 0..self.beads.numbers() as u32;
-        let waits_for = |number: u32| {
-            let edges = self.beads.at(number).into_iter().flat_map(|entry| &entry.bead.dependencies);
-            let edges = edges.zip(self.beads.targets(number)).filter(|(edge, _)| edge.kind.makes_wait());
-            edges.map(move |(_, on)| (number, *on))
-        };
         // A bead that nobody has waits for nothing, and is taken away like any other.
-        let edges: Vec<(u32, u32)> = numbers.clone().flat_map(waits_for).collect();
+        let waits_for = |number: u32| {
+            let ends = self.beads.ends(number).iter().filter(|end| end.makes_wait());
+            ends.map(|end| end.number() as usize)
+        };
         // From each bead to those that wait for it: of bead n, `waiting[starts[n]..starts[n + 1]]`.
         let mut starts = vec![0_u32; numbers.len() + 1];
         let mut left = vec![0_u32; numbers.len()];
-        for (number, on) in &edges {
-            starts[*on as usize] += 1;
-            left[*number as usize] += 1;
+        for number in numbers.clone() {
+            for on in waits_for(number) {
+                starts[on] += 1;
+                left[number as usize] += 1;
+            }
         }
         let mut sum = 0;
         for start in &mut starts {
             sum += *start;
             *start = sum;
         }
-        let mut waiting = vec![0_u32; edges.len()];
-        for (number, on) in edges {
-            let start = &mut starts[on as usize];
-            *start -= 1;
-            waiting[*start as usize] = number;
+        let mut waiting = vec![0_u32; sum as usize];
+        for number in numbers.clone() {
+            for on in waits_for(number) {
+                starts[on] -= 1;
+                waiting[starts[on] as usize] = number;
+            }
         }
         let mut free: Vec<u32> = numbers.filter(|number| left[*number as usize] == 0).collect();
         let mut freed = 0;

@@ -22,13 +22,25 @@ pub struct BadId {
 }
 
 /// The one grammar: `[A-Za-z0-9][A-Za-z0-9._-]{0,127}`.
-fn follows_grammar(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    !bytes.is_empty()
-        && bytes.len() <= MAX_ID_LEN
-        && bytes[0].is_ascii_alphanumeric()
-        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+#[inline]
+fn read(text: &str) -> Option<IdText> {
+    let starts_well = text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
+    if !starts_well || text.len() > MAX_ID_LEN {
+        return None;
+    }
+    IdText::checked(text, |byte| FITS[usize::from(byte)])
 }
+
+/// Which bytes may stand in an id. A table, because a large workspace names millions of ids.
+const FITS: [bool; 256] = {
+    let mut fits = [false; 256];
+    let mut byte = 0;
+    while byte < fits.len() {
+        fits[byte] = (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'.' | b'_' | b'-');
+        byte += 1;
+    }
+    fits
+};
 
 macro_rules! id_type {
     ($(#[$doc:meta])* $name:ident, $what:literal) => {
@@ -40,12 +52,7 @@ macro_rules! id_type {
             /// Checks the text against the id grammar.
             #[inline]
             pub fn parse(text: &str) -> Result<Self, BadId> {
-                if follows_grammar(text) {
-                    Ok(Self(IdText::new(text)))
-                } else {
-                    let text = text.chars().take(80).collect();
-                    Err(BadId { what: $what, text })
-                }
+                read(text).map(Self).ok_or_else(|| BadId { what: $what, text: text.chars().take(80).collect() })
             }
 
             /// The id as text.

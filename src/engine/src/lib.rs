@@ -61,7 +61,7 @@ pub use ids::{
     AccountName, AlertId, BadId, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, RigName, Seq,
 };
 pub use invariants::Violation;
-pub use lookup::Lookup;
+pub use lookup::{Lookup, Numbers};
 pub use queue::Lane;
 pub use refusal::Refusal;
 pub use settings::Settings;

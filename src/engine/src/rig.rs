@@ -75,7 +75,7 @@ pub enum RigEvent {
     #[serde(rename = "rig.added")]
     Added {
         /// Its record.
-        rig: Rig,
+        rig: Box<Rig>,
         /// Who did it.
         actor: String,
     },
@@ -103,7 +103,7 @@ impl State {
     pub(crate) fn apply_rig(&mut self, event: &RigEvent) {
         match event {
             RigEvent::Added { rig, .. } => {
-                self.rigs.insert(rig.name.clone(), rig.clone());
+                self.rigs.insert(rig.name.clone(), (**rig).clone());
                 self.touch_rig(&rig.name);
                 self.rebuild_queue();
             }

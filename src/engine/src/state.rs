@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::alert::Alert;
-use crate::bead::{Beads, Verdict, Work};
+use crate::bead::{Beads, Marks, Verdict, Work};
 use crate::capacity::Limit;
 use crate::checkpoint::Entity;
 use crate::context::Context;
@@ -95,6 +95,7 @@ pub struct State {
     pub(crate) history: History,
     // What the next checkpoint must write.
     pub(crate) dirty: BTreeSet<Entity>,
+    pub(crate) dirty_beads: Marks,
 }
 
 impl State {
@@ -315,7 +316,8 @@ impl State {
             if work.history.last() != Some(&seq) {
                 work.history.push(seq);
             }
-            self.dirty.insert(Entity::Bead(id.clone()));
+            let number = self.beads.give_number(id);
+            self.dirty_beads.insert(number);
         }
         self.refresh_task(id);
     }

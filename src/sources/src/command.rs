@@ -15,7 +15,7 @@ use yard_engine::{RigName, SourceReading};
 
 use crate::details::Descriptions;
 use crate::ledger::Ledger;
-use crate::lines::{BadRecords, take_lines};
+use crate::lines::{BadRecords, Lines};
 use crate::news::{Finding, News};
 use crate::run::{Ended, Failure, Limits, run};
 
@@ -119,7 +119,9 @@ impl CommandSource {
                 self.take_records(&output, &records).map(|bad| bad.describe(&self.name(), "record"))
             }
             Answer::Lines => {
-                take_lines(&mut self.ledger, &output).map(|bad| bad.describe(&self.name(), "line"))
+                let mut lines = Lines::default();
+                lines.take(&mut self.ledger, &output);
+                lines.bad.map(|bad| bad.describe(&self.name(), "line"))
             }
             Answer::Nothing => None,
         };

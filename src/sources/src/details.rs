@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use memchr::{memchr, memmem, memrchr};
-use yard_engine::{BeadId, Lookup, Timestamp};
+use yard_engine::{BeadId, Numbers, Timestamp};
 
 use crate::file;
 use crate::record::Record;
@@ -30,8 +30,30 @@ pub struct Descriptions {
 #[derive(Debug)]
 pub(crate) struct Shelf {
     text: Text,
-    slots: Lookup<BeadId, u32>,
-    places: Vec<Option<Range<usize>>>,
+    numbers: Numbers,
+    /// By slot; of one that serves no bead, the last it served.
+    ids: Vec<BeadId>,
+    /// By slot.
+    places: Vec<Place>,
+}
+
+/// Where a record stands in a text.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Place {
+    start: u64,
+    /// Nothing stands nowhere.
+    len: u32,
+}
+
+impl Place {
+    pub(crate) fn new(start: usize, len: usize) -> Self {
+        Self { start: start as u64, len: u32::try_from(len).unwrap_or(0) }
+    }
+
+    pub(crate) fn range(self) -> Option<Range<usize>> {
+        let start = self.start as usize;
+        (self.len > 0).then(|| start..start + self.len as usize)
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -52,7 +74,7 @@ impl Descriptions {
     }
 
     fn new(text: Text) -> Self {
-        let shelf = Shelf { text, slots: Lookup::default(), places: Vec::new() };
+        let shelf = Shelf { text, numbers: Numbers::default(), ids: Vec::new(), places: Vec::new() };
         Self { shelf: Arc::new(Mutex::new(shelf)) }
     }
 
@@ -60,8 +82,8 @@ impl Descriptions {
     pub fn details(&self, id: &BeadId) -> Option<Details> {
         let (text, place) = {
             let shelf = self.shelf();
-            let slot = shelf.slots.get(id);
-            let place = slot.and_then(|slot| shelf.places.get(*slot as usize)).cloned().flatten();
+            let slot = shelf.numbers.find(id, |slot| &shelf.ids[slot as usize]);
+            let place = slot.and_then(|slot| shelf.places.get(slot as usize)?.range());
             (shelf.text.clone(), place)
         };
         match text {
@@ -80,24 +102,38 @@ impl Descriptions {
 }
 
 impl Shelf {
-    /// The number of a bead; `free` is taken if it has none yet.
+    /// The slot of a bead; `free` is taken if it has none yet.
     pub(crate) fn slot_of(&mut self, id: &BeadId, free: u32) -> u32 {
-        match self.slots.get(id) {
-            Some(slot) => *slot,
-            None => *self.slots.entry(id.clone()).or_insert(free),
+        let slot = self.numbers.find_or_give(id, free, |slot| &self.ids[slot as usize]);
+        if slot == free {
+            match self.ids.get_mut(slot as usize) {
+                Some(place) => place.clone_from(id),
+                None => self.ids.push(id.clone()),
+            }
         }
+        slot
     }
 
-    pub(crate) fn forget(&mut self, id: &BeadId) {
-        self.slots.remove(id);
+    /// Makes room for so many more beads.
+    pub(crate) fn reserve(&mut self, beads: usize) {
+        self.ids.reserve_exact(beads);
+        self.numbers.reserve(beads, |slot| &self.ids[slot as usize]);
+    }
+
+    /// Takes a bead's slot away; says which bead it was.
+    pub(crate) fn forget(&mut self, slot: u32) -> BeadId {
+        let id = self.ids[slot as usize].clone();
+        self.numbers.forget(&id, |slot| &self.ids[slot as usize]);
+        id
+    }
+
+    /// Knows nothing any more but where the text is.
+    pub(crate) fn clear(&mut self) {
+        (self.numbers, self.ids, self.places) = (Numbers::default(), Vec::new(), Vec::new());
     }
 
     /// Where each bead stands in the text just read, by slot; and that text, if it cannot be read again.
-    pub(crate) fn replace(
-        &mut self,
-        places: impl Iterator<Item = Option<Range<usize>>>,
-        printed: Option<Arc<Vec<u8>>>,
-    ) {
+    pub(crate) fn replace(&mut self, places: impl Iterator<Item = Place>, printed: Option<Arc<Vec<u8>>>) {
         self.places.clear();
         self.places.extend(places);
         if let Some(printed) = printed {

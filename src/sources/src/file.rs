@@ -7,10 +7,13 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use memchr::memrchr;
 use nix::fcntl::OFlag;
 
 /// Larger files are not read.
 const MAX_LEN: u64 = 4 << 30;
+/// How much of a file is read at a time when it is not kept: little enough to stay near the processor.
+const PIECE: usize = 256 << 10;
 /// How often a file that changes under the reader is read again at once.
 const TRIES: usize = 3;
 
@@ -99,6 +102,45 @@ fn read_once(path: &Path) -> Result<Contents, Unread> {
     file.take(MAX_LEN).read_to_end(&mut text)?;
     let steady = text.len() as u64 == stamp.len && look(path).is_ok_and(|after| after == stamp);
     Ok(Contents { text, stamp, steady })
+}
+
+/// Reads a file once, piece by piece, so that it is never in memory as a whole. `take` gets each piece, which ends with
+/// the end of a line unless it is the last, and the length that the file should have. Says which version it was, and
+/// whether nothing changed meanwhile.
+pub(crate) fn read_in_pieces(path: &Path, mut take: impl FnMut(&[u8], u64)) -> Result<(Stamp, bool), Unread> {
+    let file = open(path)?;
+    let stamp = checked(&file.metadata()?)?;
+    let mut file = file.take(MAX_LEN);
+    let mut buffer = vec![0; PIECE];
+    let (mut filled, mut read) = (0, 0);
+    loop {
+        if filled == buffer.len() {
+            // A line that is longer than a piece.
+            if buffer.try_reserve_exact(filled).is_err() {
+                return Err(Unread::Because("is too large for the memory".to_owned()));
+            }
+            buffer.resize(2 * filled, 0);
+        }
+        let more = match file.read(&mut buffer[filled..]) {
+            Ok(more) => more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        };
+        read += more as u64;
+        if more == 0 {
+            take(&buffer[..filled], stamp.len);
+            break;
+        }
+        let newline = memrchr(b'\n', &buffer[filled..filled + more]).map(|newline| filled + newline);
+        filled += more;
+        if let Some(newline) = newline {
+            take(&buffer[..=newline], stamp.len);
+            buffer.copy_within(newline + 1..filled, 0);
+            filled -= newline + 1;
+        }
+    }
+    let steady = read == stamp.len && look(path).is_ok_and(|after| after == stamp);
+    Ok((stamp, steady))
 }
 
 /// Opens without waiting, in case a pipe has taken the file's place.

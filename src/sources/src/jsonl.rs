@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use yard_engine::{RigName, SourceReading};
 
 use crate::details::Descriptions;
-use crate::file::{self, Stamp, Unread};
+use crate::file::{self, Contents, Stamp, Unread};
 use crate::ledger::Ledger;
-use crate::lines::take_lines;
+use crate::lines::Lines;
 use crate::news::{Finding, News, UNCERTAIN};
 
 /// How long a file must stay unchanged until what it lacks is believed to be gone.
@@ -46,6 +46,16 @@ struct Version {
     read: Instant,
     /// Whether it was read to the end, after it had settled: another reading could not find more.
     exhausted: bool,
+}
+
+/// A file whose lines the ledger has.
+struct Taken {
+    lines: Lines,
+    stamp: Stamp,
+    /// Whether nothing changed while it was read.
+    steady: bool,
+    /// Empty if nobody needs it any more.
+    text: Vec<u8>,
 }
 
 impl JsonlSource {
@@ -100,12 +110,12 @@ impl JsonlSource {
     }
 
     pub(crate) fn read(&mut self) -> Option<SourceReading> {
-        let contents = file::look(&self.path).and_then(|stamp| {
+        let taken = file::look(&self.path).and_then(|stamp| {
             let known = self.version.as_ref().is_some_and(|known| known.exhausted && known.stamp == stamp);
-            if known { Ok(None) } else { file::read(&self.path).map(Some) }
+            if known { Ok(None) } else { self.take_lines().map(Some) }
         });
-        match contents {
-            Ok(Some(contents)) => self.take(&contents),
+        match taken {
+            Ok(Some(taken)) => self.conclude(&taken),
             Ok(None) => self.nothing_changed(),
             Err(Unread::Missing) if !self.was_there => {
                 let whole = self.news.wants_all(false);
@@ -116,26 +126,58 @@ impl JsonlSource {
         }
     }
 
-    fn take(&mut self, contents: &file::Contents) -> Option<SourceReading> {
-        let settled = self.note_version(contents);
-        self.was_there = true;
+    /// Hands the file's lines to the ledger.
+    fn take_lines(&mut self) -> Result<Taken, Unread> {
+        if self.ledger.is_new() {
+            let taken = self.take_first_lines();
+            if taken.as_ref().is_ok_and(|taken| taken.steady) {
+                return taken;
+            }
+            // What was read of a file that changed meanwhile may never have been there.
+            self.ledger.clear();
+            taken?;
+        }
+        let Contents { text, stamp, steady } = file::read(&self.path)?;
+        let mut lines = Lines::default();
         self.ledger.begin();
-        let bad = take_lines(&mut self.ledger, &contents.text);
+        lines.take(&mut self.ledger, &text);
+        Ok(Taken { lines, stamp, steady, text })
+    }
+
+    /// The lines of a file of which nothing is known yet. All of them are parsed at once, so the text need not be kept,
+    /// and most memory that a town takes is taken here.
+    fn take_first_lines(&mut self) -> Result<Taken, Unread> {
+        let mut lines = Lines::default();
+        self.ledger.begin();
+        let (stamp, steady) = file::read_in_pieces(&self.path, |piece, len| {
+            let is_first = !lines.any;
+            lines.take(&mut self.ledger, piece);
+            if is_first {
+                self.ledger.expect(lines.times(len));
+            }
+        })?;
+        Ok(Taken { lines, stamp, steady, text: Vec::new() })
+    }
+
+    /// Makes a reading of what the ledger was given.
+    fn conclude(&mut self, taken: &Taken) -> Option<SourceReading> {
+        let settled = self.note_version(taken);
+        self.was_there = true;
         let path = self.path.display();
-        self.trouble = bad.map(|bad| bad.describe(&path.to_string(), "line"));
+        self.trouble = taken.lines.bad.as_ref().map(|bad| bad.describe(&path.to_string(), "line"));
         // A tracker that has nothing to say any more is rarer than a file that lost its contents.
         let had_beads = self.expects_beads || self.ledger.lacks_some();
-        if settled && had_beads && contents.text.trim_ascii().is_empty() {
+        if settled && had_beads && !taken.lines.any {
             self.trouble = Some(format!("{path} is empty, and had beads before"));
         }
         let certain = settled && self.trouble.is_none();
         let whole = self.news.wants_all(certain);
         let doubtful = !certain && self.ledger.lacks_some();
         let gone = if certain { self.ledger.forget_missing() } else { Vec::new() };
-        let beads = self.ledger.finish(&contents.text, whole);
+        let beads = self.ledger.finish(&taken.text, whole);
         self.ledger.publish(None);
         self.news.tell(Finding {
-            stamp: Some(contents.stamp.to_string()),
+            stamp: Some(taken.stamp.to_string()),
             certain,
             beads,
             whole,
@@ -146,8 +188,8 @@ impl JsonlSource {
     }
 
     /// Remembers the version just read; says whether it had settled before.
-    fn note_version(&mut self, contents: &file::Contents) -> bool {
-        let stamp = contents.stamp;
+    fn note_version(&mut self, taken: &Taken) -> bool {
+        let stamp = taken.stamp;
         let read = Instant::now();
         let same = self.version.take().filter(|known| known.stamp == stamp);
         let mut version = same.unwrap_or_else(|| {
@@ -156,7 +198,7 @@ impl JsonlSource {
         });
         let settled = version.old || version.seen.elapsed() >= self.settle;
         version.read = read;
-        version.exhausted = settled && contents.steady;
+        version.exhausted = settled && taken.steady;
         self.version.insert(version).exhausted
     }
 

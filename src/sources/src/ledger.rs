@@ -4,63 +4,90 @@
 //! equals the later record. A bead that a reading does not show stays known until its disappearance is certain, which
 //! is for the source to say.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-use std::ops::Range;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_128;
 use yard_engine::bead::Bead;
 use yard_engine::{BeadId, RigName, Timestamp};
 
-use crate::details::Descriptions;
+use crate::details::{Descriptions, Place};
+use crate::known::KnownRecords;
 use crate::record::Record;
 
 /// Unused hashes that may pile up before they are swept out.
 const SLACK: usize = 1024;
+/// Most beads that room is made for before they come.
+const MOST_EXPECTED: usize = 2 << 20;
 
 /// The records of one source. A reading is `begin`, `take` for each record, `finish`.
 pub(crate) struct Ledger {
     rig: RigName,
-    known: HashMap<u128, Known, BuildHasherDefault<AlreadyHashed>>,
+    known: KnownRecords,
     slots: Vec<Slot>,
     free: Vec<u32>,
     descriptions: Descriptions,
     /// The number of the reading.
-    reading: u64,
+    reading: u32,
     /// Records taken in this reading.
     taken: usize,
-    /// Beads parsed in this reading, with the hash of their record.
-    fresh: Vec<(u32, u128, Arc<Bead>)>,
+    /// Beads parsed in this reading.
+    fresh: Vec<Fresh>,
     #[cfg(test)]
     pub(crate) parses: usize,
 }
 
-/// A record whose bytes have been parsed before.
-struct Known {
-    /// The bead it is about; none if it is no issue.
-    slot: Option<u32>,
-    updated: Option<Timestamp>,
-    seen: u64,
+/// A bead with the record it was parsed from.
+struct Fresh {
+    bead: Arc<Bead>,
+    mark: Mark,
+    slot: u32,
 }
 
-/// A bead.
+/// Where a bead would stand that a record is not about.
+const NO_BEAD: u32 = u32::MAX;
+
+/// A bead. There are as many as the workspace has, so it is kept small.
+#[derive(Default)]
 struct Slot {
-    id: BeadId,
     /// The record that was told last; none before the first, and after its disappearance was told.
-    told: Option<u128>,
-    /// The last reading that showed it, and the record that won there.
-    seen: u64,
-    hash: u128,
-    updated: Option<Timestamp>,
-    place: Range<usize>,
+    told: Option<Mark>,
+    /// The record that won in the last reading that showed the bead.
+    mark: Option<Mark>,
+    updated: Updated,
+    place: Place,
+    /// The last reading that showed it.
+    seen: u32,
+}
+
+/// Half of a record's hash: enough to tell the records of one bead from each other.
+type Mark = NonZeroU64;
+
+fn mark_of(hash: u128) -> Mark {
+    NonZeroU64::new((hash >> 64) as u64).unwrap_or(NonZeroU64::MIN)
+}
+
+/// When a record was last changed, in milliseconds. Not known is older than all others.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Updated(i64);
+
+impl Default for Updated {
+    fn default() -> Self {
+        Self(i64::MIN)
+    }
+}
+
+impl From<Option<Timestamp>> for Updated {
+    fn from(time: Option<Timestamp>) -> Self {
+        time.map_or(Self::default(), |time| Self(time.as_millis()))
+    }
 }
 
 impl Ledger {
     pub(crate) fn new(rig: RigName, descriptions: Descriptions) -> Self {
         Self {
             rig,
-            known: HashMap::default(),
+            known: KnownRecords::default(),
             slots: Vec::new(),
             free: Vec::new(),
             descriptions,
@@ -76,6 +103,27 @@ impl Ledger {
         &self.descriptions
     }
 
+    /// Whether nothing is known: every record will be parsed, and no text is needed after that.
+    pub(crate) fn is_new(&self) -> bool {
+        self.known.len() == 0 && self.slots.is_empty()
+    }
+
+    /// Knows nothing any more.
+    pub(crate) fn clear(&mut self) {
+        self.descriptions.shelf().clear();
+        (self.known, self.slots, self.free) = (KnownRecords::default(), Vec::new(), Vec::new());
+    }
+
+    /// Makes room for more beads like those of this reading, this many times as many.
+    pub(crate) fn expect(&mut self, times: usize) {
+        // Room that is never used costs nothing, unless somebody wrote a file to make it absurd.
+        let more = self.fresh.len().saturating_mul(times).min(MOST_EXPECTED);
+        self.known.reserve(more);
+        self.slots.reserve_exact(more);
+        self.fresh.reserve_exact(more);
+        self.descriptions.shelf().reserve(more);
+    }
+
     /// Starts a reading.
     pub(crate) fn begin(&mut self) {
         self.reading += 1;
@@ -86,13 +134,12 @@ impl Ledger {
     /// Takes the record that starts at `offset` of the text; an error says why it is none.
     pub(crate) fn take(&mut self, json: &[u8], offset: usize) -> Result<(), String> {
         let hash = xxh3_128(json);
-        let place = offset..offset + json.len();
+        let (mark, place) = (mark_of(hash), Place::new(offset, json.len()));
         self.taken += 1;
-        if let Some(known) = self.known.get_mut(&hash) {
+        if let Some(known) = self.known.get_mut(hash) {
             known.seen = self.reading;
-            if let Some(slot) = known.slot {
-                let updated = known.updated;
-                self.slots[slot as usize].offer(self.reading, hash, updated, place);
+            if let Some(slot) = self.slots.get_mut(known.slot as usize) {
+                slot.offer(self.reading, mark, known.updated, place);
             }
             return Ok(());
         }
@@ -101,14 +148,14 @@ impl Ledger {
             self.parses += 1;
         }
         let Some(record) = Record::parse(json)? else {
-            self.known.insert(hash, Known { slot: None, updated: None, seen: self.reading });
+            self.known.insert(hash, Updated::default(), NO_BEAD, self.reading);
             return Ok(());
         };
-        let updated = record.updated_at();
-        let slot = self.slot_of(record.id());
-        self.slots[slot as usize].offer(self.reading, hash, updated, place);
-        self.known.insert(hash, Known { slot: Some(slot), updated, seen: self.reading });
-        self.fresh.push((slot, hash, Arc::new(record.into_bead(self.rig.clone()))));
+        let updated = record.updated_at().into();
+        let slot = slot_of(record.id(), &self.descriptions, &mut self.slots, &mut self.free);
+        self.slots[slot as usize].offer(self.reading, mark, updated, place);
+        self.known.insert(hash, updated, slot, self.reading);
+        self.fresh.push(Fresh { bead: Arc::new(record.into_bead(self.rig.clone())), mark, slot });
         Ok(())
     }
 
@@ -118,30 +165,31 @@ impl Ledger {
         if all {
             self.slots.iter_mut().for_each(|slot| slot.told = None);
         }
-        for (slot, hash, bead) in std::mem::take(&mut self.fresh) {
+        for Fresh { bead, mark, slot } in std::mem::take(&mut self.fresh) {
             let slot = &mut self.slots[slot as usize];
-            if slot.hash == hash && slot.told != Some(hash) {
-                slot.told = Some(hash);
+            if slot.mark == Some(mark) && slot.told != Some(mark) {
+                slot.told = Some(mark);
                 beads.push(bead);
             }
         }
         for slot in &mut self.slots {
             // A record that was known but not told, such as the older of two when the newer has gone.
-            if slot.seen == self.reading && slot.told != Some(slot.hash) {
-                slot.told = Some(slot.hash);
-                let record = text.get(slot.place.clone()).and_then(|json| Record::parse(json).ok()?);
+            if slot.seen == self.reading && slot.told != slot.mark {
+                slot.told = slot.mark;
+                let json = slot.place.range().and_then(|place| text.get(place));
+                let record = json.and_then(|json| Record::parse(json).ok()?);
                 beads.extend(record.map(|record| Arc::new(record.into_bead(self.rig.clone()))));
             }
         }
         if self.known.len() > 2 * self.taken + SLACK {
-            self.known.retain(|_, known| known.seen == self.reading);
+            self.known.retain_seen(self.reading);
         }
         beads
     }
 
     /// Lets the descriptions be found where the last reading found them: in the file, or in what was printed.
     pub(crate) fn publish(&self, printed: Option<Arc<Vec<u8>>>) {
-        let place = |slot: &Slot| (slot.seen == self.reading).then(|| slot.place.clone());
+        let place = |slot: &Slot| if slot.seen == self.reading { slot.place } else { Place::default() };
         self.descriptions.shelf().replace(self.slots.iter().map(place), printed);
     }
 
@@ -162,61 +210,41 @@ impl Ledger {
         for (number, slot) in (0..).zip(&mut self.slots) {
             if slot.is_missing(self.reading) {
                 slot.told = None;
-                shelf.forget(&slot.id);
                 self.free.push(number);
-                gone.push(slot.id.clone());
+                gone.push(shelf.forget(number));
             }
         }
         drop(shelf);
         if !gone.is_empty() {
             // A slot that may be given to another bead must not be reached by its old records.
-            self.known.retain(|_, known| known.seen == self.reading);
+            self.known.retain_seen(self.reading);
         }
         gone
     }
+}
 
-    fn slot_of(&mut self, id: &BeadId) -> u32 {
-        let next = u32::try_from(self.slots.len()).unwrap_or(u32::MAX);
-        let free = self.free.last().copied().unwrap_or(next);
-        let number = self.descriptions.shelf().slot_of(id, free);
-        if number == free {
-            let slot = Slot { id: id.clone(), told: None, seen: 0, hash: 0, updated: None, place: 0..0 };
-            match self.free.pop() {
-                Some(number) => self.slots[number as usize] = slot,
-                None => self.slots.push(slot),
-            }
+/// The slot of a bead, which is a free one if it has none yet.
+fn slot_of(id: &BeadId, descriptions: &Descriptions, slots: &mut Vec<Slot>, free: &mut Vec<u32>) -> u32 {
+    let next = free.last().copied().unwrap_or(slots.len() as u32);
+    let number = descriptions.shelf().slot_of(id, next);
+    if number == next {
+        match free.pop() {
+            Some(number) => slots[number as usize] = Slot::default(),
+            None => slots.push(Slot::default()),
         }
-        number
     }
+    number
 }
 
 impl Slot {
-    fn offer(&mut self, reading: u64, hash: u128, updated: Option<Timestamp>, place: Range<usize>) {
+    fn offer(&mut self, reading: u32, mark: Mark, updated: Updated, place: Place) {
         if self.seen != reading || updated >= self.updated {
-            (self.seen, self.hash, self.updated, self.place) = (reading, hash, updated, place);
+            (self.seen, self.mark, self.updated, self.place) = (reading, Some(mark), updated, place);
         }
     }
 
-    fn is_missing(&self, reading: u64) -> bool {
+    fn is_missing(&self, reading: u32) -> bool {
         self.told.is_some() && self.seen != reading
-    }
-}
-
-/// The keys are hashes already.
-#[derive(Default)]
-struct AlreadyHashed(u64);
-
-impl Hasher for AlreadyHashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
-    }
-
-    fn write_u128(&mut self, key: u128) {
-        self.0 = key as u64;
     }
 }
 

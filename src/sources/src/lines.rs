@@ -38,34 +38,54 @@ impl BadRecords {
     }
 }
 
-/// Takes every line of the text.
-pub(crate) fn take_lines(ledger: &mut Ledger, text: &[u8]) -> Option<BadRecords> {
-    let mut bad = None;
-    let mut start = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-    let mut number = 0;
-    while start < text.len() {
-        let end = memchr(b'\n', &text[start..]).map_or(text.len(), |newline| start + newline);
-        number += 1;
-        if let Err(why) = take_line(ledger, &text[start..end], start) {
-            BadRecords::note(&mut bad, number, why);
-        }
-        start = end + 1;
-    }
-    bad
+/// The lines of a text that comes as a whole or in pieces.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    /// Those that could not be read.
+    pub(crate) bad: Option<BadRecords>,
+    /// Whether there is anything but white space.
+    pub(crate) any: bool,
+    number: usize,
+    /// Where in the text the next piece begins.
+    offset: usize,
 }
 
-fn take_line(ledger: &mut Ledger, line: &[u8], offset: usize) -> Result<(), String> {
-    let json = line.trim_ascii_start();
-    let offset = offset + line.len() - json.len();
-    let json = json.trim_ascii_end();
-    if json.is_empty() {
-        return Ok(());
+impl Lines {
+    /// Takes every line of the next piece of the text, which ends with a line unless it is the last.
+    pub(crate) fn take(&mut self, ledger: &mut Ledger, piece: &[u8]) {
+        let is_marked = self.offset == 0 && piece.starts_with(BYTE_ORDER_MARK);
+        self.any |= is_marked;
+        let mut start = if is_marked { BYTE_ORDER_MARK.len() } else { 0 };
+        while start < piece.len() {
+            let end = memchr(b'\n', &piece[start..]).map_or(piece.len(), |newline| start + newline);
+            self.number += 1;
+            if let Err(why) = self.take_line(ledger, &piece[start..end], self.offset + start) {
+                BadRecords::note(&mut self.bad, self.number, why);
+            }
+            start = end + 1;
+        }
+        self.offset += piece.len();
     }
-    if json.len() > MAX_LINE {
-        return Err("longer than 16 MiB".to_owned());
+
+    fn take_line(&mut self, ledger: &mut Ledger, line: &[u8], offset: usize) -> Result<(), String> {
+        let json = line.trim_ascii_start();
+        let offset = offset + line.len() - json.len();
+        let json = json.trim_ascii_end();
+        if json.is_empty() {
+            return Ok(());
+        }
+        self.any = true;
+        if json.len() > MAX_LINE {
+            return Err("longer than 16 MiB".to_owned());
+        }
+        if CONFLICT_MARKERS.iter().any(|marker| json.starts_with(marker)) {
+            return Err("a git conflict marker".to_owned());
+        }
+        ledger.take(json, offset)
     }
-    if CONFLICT_MARKERS.iter().any(|marker| json.starts_with(marker)) {
-        return Err("a git conflict marker".to_owned());
+
+    /// How often what has come fits into a text of this length.
+    pub(crate) fn times(&self, len: u64) -> usize {
+        len as usize / self.offset.max(1)
     }
-    ledger.take(json, offset)
 }

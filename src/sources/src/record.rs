@@ -9,12 +9,13 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use yard_engine::bead::{
-    Bead, BeadStatus, DepKind, Dependency, bead_kind, default_bead_priority, one_per_pair,
+    Bead, BeadStatus, DepKind, Dependency, RareFields, bead_kind, default_bead_priority, one_per_pair,
 };
 use yard_engine::command::NewBead;
 use yard_engine::{BadId, BeadId, RigName, Timestamp};
 
 use crate::lenient::{Moment, Urgency};
+use crate::quick;
 
 /// Longest text, in characters, that a workspace can put into the journal; more is cut off.
 const MAX_TEXT: usize = 500;
@@ -31,59 +32,59 @@ pub struct Record<'a> {
 }
 
 /// The keys that matter, as they are written.
-#[derive(Debug, Deserialize)]
-struct Fields<'a> {
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Fields<'a> {
     #[serde(borrow, rename = "_type")]
-    record_type: Option<Text<'a>>,
+    pub(crate) record_type: Option<Text<'a>>,
     #[serde(borrow)]
-    id: Option<Text<'a>>,
+    pub(crate) id: Option<Text<'a>>,
     #[serde(borrow)]
-    title: Option<Text<'a>>,
+    pub(crate) title: Option<Text<'a>>,
     #[serde(borrow)]
-    description: Option<Text<'a>>,
+    pub(crate) description: Option<Text<'a>>,
     #[serde(borrow)]
-    status: Option<Text<'a>>,
+    pub(crate) status: Option<Text<'a>>,
     #[serde(default)]
-    priority: Urgency,
+    pub(crate) priority: Urgency,
     #[serde(borrow)]
-    issue_type: Option<Text<'a>>,
+    pub(crate) issue_type: Option<Text<'a>>,
     #[serde(borrow)]
-    assignee: Option<Text<'a>>,
+    pub(crate) assignee: Option<Text<'a>>,
     #[serde(borrow)]
-    labels: Option<Vec<Text<'a>>>,
+    pub(crate) labels: Option<Vec<Text<'a>>>,
     #[serde(borrow)]
-    dependencies: Option<Vec<Edge<'a>>>,
+    pub(crate) dependencies: Option<Vec<Edge<'a>>>,
     #[serde(borrow)]
-    dependency_count: Option<&'a RawValue>,
+    pub(crate) dependency_count: Option<&'a RawValue>,
     #[serde(default)]
-    created_at: Moment,
+    pub(crate) created_at: Moment,
     #[serde(default)]
-    updated_at: Moment,
+    pub(crate) updated_at: Moment,
     #[serde(default)]
-    closed_at: Moment,
+    pub(crate) closed_at: Moment,
     #[serde(borrow)]
-    close_reason: Option<Text<'a>>,
+    pub(crate) close_reason: Option<Text<'a>>,
     #[serde(default)]
-    defer_until: Moment,
-    pinned: Option<bool>,
-    ephemeral: Option<bool>,
-    is_template: Option<bool>,
+    pub(crate) defer_until: Moment,
+    pub(crate) pinned: Option<bool>,
+    pub(crate) ephemeral: Option<bool>,
+    pub(crate) is_template: Option<bool>,
 }
 
 /// A text that is borrowed unless it has escapes. Its own type, because serde borrows no `Option<Cow<str>>`.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
 /// A dependency; whoever lists it is its holder.
-#[derive(Debug, Deserialize)]
-struct Edge<'a> {
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Edge<'a> {
     #[serde(borrow)]
-    depends_on_id: Option<Text<'a>>,
+    pub(crate) depends_on_id: Option<Text<'a>>,
     #[serde(borrow, rename = "type")]
-    kind: Option<Text<'a>>,
+    pub(crate) kind: Option<Text<'a>>,
     #[serde(borrow)]
-    metadata: Option<&'a RawValue>,
+    pub(crate) metadata: Option<&'a RawValue>,
 }
 
 /// What a `waits-for` edge says about its gate.
@@ -95,13 +96,17 @@ struct GateNote<'a> {
 
 impl<'a> Record<'a> {
     /// Reads one JSON object. None if it is something else than an issue; an error says why it can be no bead.
+    #[inline]
     pub fn parse(json: &'a [u8]) -> Result<Option<Self>, String> {
         let text = std::str::from_utf8(json).map_err(|_| "not valid UTF-8".to_owned())?;
         // Serde would also take an array, key by key.
         if !text.trim_start().starts_with('{') {
             return Err("not a JSON object".to_owned());
         }
-        let fields: Fields<'a> = serde_json::from_str(text).map_err(|error| reason(&error))?;
+        let mut fields = Fields::default();
+        if quick::read(text, &mut fields).is_err() {
+            fields = serde_json::from_str(text).map_err(|error| reason(&error))?;
+        }
         if fields.record_type.as_ref().is_some_and(|kind| kind.0 != "issue") {
             return Ok(None);
         }
@@ -131,39 +136,42 @@ impl<'a> Record<'a> {
     }
 
     /// The bead as a rig's workspace shows it: without description, long texts cut, and whatever is unusable left out.
+    #[inline]
     pub fn into_bead(self, source: RigName) -> Bead {
         let Self { id, fields } = self;
         let status = BeadStatus::from(&*cut(fields.status.as_ref()).unwrap_or_default());
         let closed = status.is_closed();
-        let edges = fields.dependencies.unwrap_or_default();
-        let mut edges: Vec<Dependency> =
-            edges.iter().filter_map(|edge| edge.read().ok().or_else(|| edge.unnamed())).collect();
+        let written = fields.dependencies.unwrap_or_default();
+        // Nearly all of them can be read, so there is neither too little room nor too much.
+        let mut edges = Vec::with_capacity(written.len());
+        edges.extend(written.iter().filter_map(|edge| edge.read().ok().or_else(|| edge.unnamed())));
         // A bead that waits for itself is for the graph to report; one that contains itself means nothing.
-        edges.retain(|edge| edge.on != id || edge.kind.blocks());
-        let labels = fields.labels.unwrap_or_default();
+        edges.retain(|edge: &Dependency| edge.on != id || edge.kind.blocks());
+        let labels = fields.labels.unwrap_or_default().into_iter();
+        let rare = RareFields {
+            description: None,
+            assignee: cut(fields.assignee.as_ref()).map(Cow::into_owned),
+            labels: labels
+                .filter_map(|label| Some(cut(Some(&label))?.into_owned()))
+                .take(MAX_LABELS)
+                .collect(),
+            argv: None,
+            closed_at: fields.closed_at.known().filter(|_| closed),
+            close_reason: cut(fields.close_reason.as_ref()).filter(|_| closed).map(Cow::into_owned),
+            defer_until: fields.defer_until.known(),
+        };
         Bead {
             title: cut(fields.title.as_ref()).unwrap_or_default().into_owned(),
-            description: None,
             kind: bead_kind(&cut(fields.issue_type.as_ref()).unwrap_or_default()),
             status,
             priority: fields.priority.in_range().unwrap_or(default_bead_priority()),
-            assignee: cut(fields.assignee.as_ref()).map(Cow::into_owned),
-            labels: labels
-                .iter()
-                .filter_map(|label| cut(Some(label)))
-                .take(MAX_LABELS)
-                .map(Cow::into_owned)
-                .collect(),
             dependencies: one_per_pair(edges),
-            argv: None,
             created_at: fields.created_at.known().unwrap_or_default(),
-            closed_at: fields.closed_at.known().filter(|_| closed),
-            close_reason: cut(fields.close_reason.as_ref()).filter(|_| closed).map(Cow::into_owned),
             source: Some(source),
-            defer_until: fields.defer_until.known(),
             pinned: fields.pinned.unwrap_or_default(),
             ephemeral: fields.ephemeral.unwrap_or_default(),
             is_template: fields.is_template.unwrap_or_default(),
+            rare: rare.into(),
             id,
         }
     }
@@ -234,11 +242,13 @@ fn filled<'t>(text: Option<&'t Text<'_>>) -> Option<&'t str> {
 
 /// A text that says something, cut to a length the journal can bear.
 fn cut<'t>(text: Option<&'t Text<'_>>) -> Option<Cow<'t, str>> {
+    let may_have_nul = matches!(text, Some(Text(Cow::Owned(_))));
     filled(text).map(|text| {
         // No text has more characters than bytes, so most need not be counted.
         let end = if text.len() > MAX_TEXT { text.char_indices().nth(MAX_TEXT) } else { None };
         let text = end.map_or(text, |(end, _)| &text[..end]);
-        if text.contains('\0') { Cow::Owned(without_nul(text)) } else { Cow::Borrowed(text) }
+        // JSON writes a NUL as an escape, and what has escapes is not borrowed.
+        if may_have_nul && text.contains('\0') { Cow::Owned(without_nul(text)) } else { Cow::Borrowed(text) }
     })
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use yard_engine::bead::{Bead, BeadStatus, DepKind, Dependency, one_per_pair};
+use yard_engine::bead::{Bead, BeadStatus, DepKind, Dependency, Rare, one_per_pair};
 use yard_engine::rig::{BeadSource, Rig};
 use yard_engine::{BeadId, Command, DispatchId, Millis, RigName, SourceReading, Timestamp};
 
@@ -152,22 +152,16 @@ impl World {
         let fresh = Bead {
             id: id.clone(),
             title: "tracked work".to_owned(),
-            description: None,
             kind: "task".into(),
             status: BeadStatus::Open,
             priority: 2,
-            assignee: None,
-            labels: Vec::new(),
             dependencies: Vec::new(),
-            argv: None,
             created_at: self.now,
-            closed_at: None,
-            close_reason: None,
             source: RigName::parse(RIG).ok(),
-            defer_until: None,
             pinned: false,
             ephemeral: false,
             is_template: false,
+            rare: Rare::default(),
         };
         self.tracker.beads.entry(id.clone()).or_insert(fresh).dependencies = dependencies;
         self.gains(id.clone());

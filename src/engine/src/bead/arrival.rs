@@ -3,16 +3,26 @@
 
 use std::sync::Arc;
 
-use super::{Bead, BeadEntry, BeadStatus, DepKind, Work};
-use crate::checkpoint::Entity;
+use smallvec::smallvec;
+
+use super::{Bead, BeadEntry, BeadStatus, Work};
+use crate::graph::Cycles;
 use crate::state::State;
 use crate::{BeadId, Seq, Timestamp};
 
 impl State {
-    /// Whether nothing here knows this id but dependencies on it.
-    pub(crate) fn is_unheard_of(&self, id: &BeadId) -> bool {
-        let is_tracked = self.tracking.of(self.beads.number(id)).next().is_some();
-        !self.beads.contains_key(id) && !self.gone.contains_key(id) && !is_tracked
+    /// Whether nothing here knows these ids but dependencies on them.
+    pub(crate) fn are_unheard_of(&self, beads: &[Arc<Bead>]) -> bool {
+        let names_none = self.beads.numbers() == 0 && self.gone.len() == 0;
+        names_none || beads.iter().all(|bead| self.is_unheard_of(&bead.id))
+    }
+
+    fn is_unheard_of(&self, id: &BeadId) -> bool {
+        let number = self.beads.number(id);
+        let is_known = number.is_some_and(|number| {
+            self.beads.at(number).is_some() || self.tracking.of(Some(number)).next().is_some()
+        });
+        !is_known && !self.gone.contains_key(id)
     }
 
     /// Folds in that beads appeared, one event each: all of them unheard of, and each once.
@@ -25,39 +35,46 @@ impl State {
         self.clock = self.clock.max(at);
         // Whoever was named before has a number below this.
         let named_before = self.beads.numbers() as u32;
-        for bead in beads {
-            if let Some(until) = bead.defer_until.filter(|until| *until > self.clock) {
-                self.alarms.insert((until, bead.id.clone()));
+        let (clock, alarms) = (self.clock, &mut self.alarms);
+        let entries = beads.iter().enumerate().map(|(place, bead)| {
+            if let Some(until) = bead.defer_until.filter(|until| *until > clock) {
+                alarms.insert((until, bead.id.clone()));
             }
-        }
-        let arrivals = beads.iter().enumerate();
-        let entries = arrivals.map(|(place, bead)| entry(bead, Seq(first.0 + place as u64), at));
-        let numbers = self.beads.insert_all(entries);
-        self.dirty.append(&mut beads.iter().map(|bead| Entity::Bead(bead.id.clone())).collect());
+            entry(bead, Seq(first.0 + place as u64), at)
+        });
+        let numbers = self.beads.insert_all(beads.iter().map(|bead| &bead.id), entries);
+        self.dirty_beads.extend(numbers.iter().copied());
         for number in &numbers {
             self.index_edges(*number);
-        }
-        for number in &numbers {
             let count = self.count_open_blockers_at(*number);
             if let Some(entry) = self.beads.at_mut(*number) {
-                entry.open_blockers = count;
+                (entry.open_blockers, entry.blocked) = (count, count > 0);
             }
         }
-        for number in &numbers {
-            let blocked = self.beads.at(*number).is_some_and(|entry| {
-                entry.open_blockers > 0 || (has_parent(&entry.bead) && self.derive_blocked(&entry.bead.id))
-            });
-            if let Some(entry) = self.beads.at_mut(*number) {
+        let has_parent = |number: &&u32| self.beads.ends(**number).iter().any(|end| end.is_parent());
+        for number in numbers.iter().filter(has_parent).copied().collect::<Vec<_>>() {
+            let blocked = self.derive_blocked(self.beads.name(number));
+            if let Some(entry) = self.beads.at_mut(number) {
                 entry.blocked = blocked;
             }
         }
-        for bead in beads {
-            self.watch_for_cycles(&bead.id);
-        }
+        self.watch_arrivals_for_cycles(&numbers);
         for (number, bead) in numbers.into_iter().zip(beads).filter(|(number, _)| *number < named_before) {
             self.tell_those_before(number, bead, named_before);
         }
         self.ring_due_timers();
+    }
+
+    /// Looking at each costs more than one look at all when they are a good part of the town.
+    fn watch_arrivals_for_cycles(&mut self, numbers: &[u32]) {
+        if numbers.len() < self.beads.numbers() / 8 {
+            for number in numbers {
+                let id = self.beads.name(*number).clone();
+                self.watch_for_cycles(&id);
+            }
+        } else if self.cycles == Cycles::None {
+            self.cycles = Cycles::Unknown;
+        }
     }
 
     /// Beads that were there before and had named this one find somebody behind the name.
@@ -84,7 +101,7 @@ fn entry(bead: &Arc<Bead>, seq: Seq, at: Timestamp) -> BeadEntry {
     let is_claimed = matches!(bead.status, BeadStatus::InProgress | BeadStatus::Hooked);
     BeadEntry {
         bead: Arc::clone(bead),
-        work: Work { history: vec![seq], ..Work::default() },
+        work: Work { history: smallvec![seq], ..Work::default() },
         claimed_since: is_claimed.then_some(at),
         claimed_by_worker: false,
         gone: false,
@@ -93,16 +110,12 @@ fn entry(bead: &Arc<Bead>, seq: Seq, at: Timestamp) -> BeadEntry {
     }
 }
 
-fn has_parent(bead: &Bead) -> bool {
-    bead.dependencies.iter().any(|edge| edge.kind == DepKind::ParentChild)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use super::super::{BeadEvent, Dependency};
+    use super::super::{BeadEvent, DepKind, Dependency};
     use super::*;
     use crate::event::Recorded;
 
@@ -150,7 +163,7 @@ mod tests {
             let mut one_by_one = at_once.clone();
             at_once.apply_arrivals(&beads[before..], later);
             beads[before..].iter().for_each(|bead| observe(&mut one_by_one, bead, later));
-            prop_assert_eq!(&at_once.dirty, &one_by_one.dirty);
+            prop_assert_eq!(at_once.clone().take_changed_records(), one_by_one.clone().take_changed_records());
             at_once.settle_cycles();
             one_by_one.settle_cycles();
             prop_assert_eq!(at_once.cycles, one_by_one.cycles);

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ThinText;
 use crate::BeadId;
 
 /// One edge: the holder depends on `on`.
@@ -15,7 +16,7 @@ pub struct Dependency {
     pub kind: DepKind,
     /// How its tracker wrote the other end, when that is not a plain id: `external:PROJECT:ID`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub written: Option<Box<str>>,
+    pub written: Option<ThinText>,
     /// Of `waits-for`: bd opens such a gate with the first closed child. Only `--like bd` asks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_children: bool,
@@ -78,7 +79,7 @@ pub enum DepKind {
     /// The holder is a child of the other.
     ParentChild,
     /// Anything else: says something, blocks nothing.
-    Other(Box<str>),
+    Other(ThinText),
 }
 
 impl DepKind {

@@ -53,7 +53,7 @@ pub enum BeadEvent {
         /// Which bead.
         id: BeadId,
         /// What changed.
-        change: BeadChange,
+        change: Box<BeadChange>,
         /// Who did it.
         actor: String,
     },

@@ -3,74 +3,57 @@
 
 mod arrival;
 mod dependency;
+mod end;
 mod event;
+mod marks;
+mod rare;
 mod shelf;
+mod thin;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 pub use dependency::{DepKind, Dependency, one_per_pair};
+pub(crate) use end::End;
 pub use event::{BeadChange, BeadEvent};
+pub(crate) use marks::Marks;
+pub use rare::{Rare, RareFields};
 use serde::{Deserialize, Deserializer, Serialize};
 pub(crate) use shelf::Beads;
+use smallvec::SmallVec;
+pub use thin::ThinText;
 
 use crate::state::State;
 use crate::{BeadId, ContextId, DispatchId, RigName, Seq, Timestamp};
 
-/// A piece of work.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A piece of work. It also has what stands in [`RareFields`].
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "rare::StoredBead")]
 pub struct Bead {
     /// Its id.
     pub id: BeadId,
     /// One line saying what is to be done.
     pub title: String,
-    /// More about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
     /// `task`, `bug`, `feature`, `chore`, `epic`, …; empty means task.
-    #[serde(default, rename = "issue_type", deserialize_with = "read_kind")]
     pub kind: Cow<'static, str>,
     /// Where it stands in its tracker.
-    #[serde(default)]
     pub status: BeadStatus,
     /// 0 (most urgent) to 4.
-    #[serde(default = "default_bead_priority")]
     pub priority: u8,
-    /// Who has taken it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub assignee: Option<String>,
-    /// Free labels.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub labels: Vec<String>,
     /// What it depends on.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<Dependency>,
-    /// The command it runs instead of a formula.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub argv: Option<Vec<String>>,
     /// When it came to be.
     pub created_at: Timestamp,
-    /// When it was closed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub closed_at: Option<Timestamp>,
-    /// Why it was closed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub close_reason: Option<String>,
     /// The rig whose beads workspace shows it; none for native beads. What a workspace shows is never ours to change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<RigName>,
-    /// Put off until then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub defer_until: Option<Timestamp>,
     /// Kept in view for ever, hence never work.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
     /// A passing record of the tracker's own, hence never work.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ephemeral: bool,
     /// A pattern for other beads, hence never work.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_template: bool,
+    /// What few beads have.
+    pub rare: Rare,
 }
 
 /// A type of beads. The usual ones take no memory of their own, however many beads have them.
@@ -244,7 +227,7 @@ pub struct Work {
     pub cost: crate::money::Usd,
     /// Every event that named this bead.
     #[serde(default)]
-    pub history: Vec<Seq>,
+    pub history: SmallVec<[Seq; 2]>,
 }
 
 /// How the last request for a bead ended when the bead did not close.

@@ -11,38 +11,117 @@ use std::hash::Hash;
 use std::ops::{Index, RangeBounds};
 use std::sync::Arc;
 
-use super::{Bead, BeadEntry, Dependency};
+use smallvec::SmallVec;
+
+use super::{Bead, BeadEntry, End};
 use crate::BeadId;
-use crate::lookup::Lookup;
+use crate::lookup::Numbers;
+use crate::task::TASK_PREFIX;
+
+/// So many beads are looked at together when many come.
+const AT_ONCE: usize = 8;
 
 /// Beads by id. What belongs to a number stands in lists of their own, so that a walk goes only through what it needs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Beads {
-    numbers: Lookup<BeadId, u32>,
-    names: Vec<BeadId>,
+    names: Names,
     /// None while nobody has the bead.
     entries: Vec<Option<BeadEntry>>,
     /// The other ends of its dependencies, in the same order.
-    targets: Vec<Box<[u32]>>,
+    ends: Vec<SmallVec<[End; 4]>>,
     closed: Vec<bool>,
-    /// Whether a dependency ever named it: then its number is its own for ever.
-    named: Vec<bool>,
-    /// Numbers whose ids were forgotten, for new ones.
-    free: Vec<u32>,
+    /// Tasks that a dependency ever named: their numbers are their own for ever.
+    named_tasks: BTreeSet<u32>,
     /// The ids of those that are there.
     ids: BTreeSet<BeadId>,
+}
+
+/// Every id that was named, by number.
+#[derive(Debug, Clone, Default)]
+struct Names {
+    numbers: Numbers,
+    ids: Vec<BeadId>,
+    /// The ids with numbers below this came in their own order, as trackers write them.
+    in_order: u32,
+    /// Numbers whose ids were forgotten, for new ones.
+    free: Vec<u32>,
+}
+
+impl Names {
+    /// The number of an id, which is a new one if nobody named it before.
+    #[inline]
+    fn give_number(&mut self, id: &BeadId) -> u32 {
+        let next = self.free.last().copied().unwrap_or(self.ids.len() as u32);
+        let number = self.numbers.find_or_give(id, next, |number| &self.ids[number as usize]);
+        if number != next {
+            return number;
+        }
+        if self.free.pop().is_some() {
+            self.ids[next as usize] = id.clone();
+        } else {
+            if self.in_order == next && self.ids.last().is_none_or(|last| last < id) {
+                self.in_order += 1;
+            }
+            self.ids.push(id.clone());
+        }
+        number
+    }
+
+    /// Forgets an id; its number goes to the next new one.
+    fn forget(&mut self, id: &BeadId, number: u32) {
+        self.numbers.forget(id, |number| &self.ids[number as usize]);
+        self.in_order = self.in_order.min(number);
+        self.free.push(number);
+    }
+
+    /// The numbers of many ids. The processor fetches what it needs for several of them from memory at once, because
+    /// nothing waits for the one before: in large towns that is most of the time it takes.
+    fn give_numbers(&mut self, ids: &[&BeadId], numbers: &mut Vec<u32>) {
+        numbers.clear();
+        numbers.extend(ids.iter().map(|id| self.numbers.guess(*id).unwrap_or(u32::MAX)));
+        for (id, number) in ids.iter().zip(numbers) {
+            if self.ids.get(*number as usize) != Some(*id) {
+                *number = self.give_number(id);
+            }
+        }
+    }
+
+    /// The numbers of ids that were named; as `give_numbers` does it.
+    fn find_all(&self, ids: &[&BeadId]) -> impl Iterator<Item = Option<u32>> {
+        let guesses: SmallVec<[Option<u32>; 4 * AT_ONCE]> =
+            ids.iter().map(|id| self.numbers.guess(*id)).collect();
+        ids.iter().zip(guesses).map(|(id, guess)| match guess {
+            Some(number) if self.ids[number as usize] == **id => guess,
+            Some(_) => self.find(*id),
+            None => None,
+        })
+    }
+
+    #[inline]
+    fn find<Id>(&self, id: &Id) -> Option<u32>
+    where
+        BeadId: Borrow<Id>,
+        Id: Hash + Eq + ?Sized,
+    {
+        self.numbers.find(id, |number| &self.ids[number as usize])
+    }
+
+    fn reserve(&mut self, more: usize) {
+        self.numbers.reserve(more, |number| &self.ids[number as usize]);
+        self.ids.reserve(more);
+    }
 }
 
 impl Beads {
     #[inline]
     pub(crate) fn get(&self, id: &BeadId) -> Option<&BeadEntry> {
-        self.numbers.get(id).and_then(|number| self.at(*number))
+        self.number(id).and_then(|number| self.at(number))
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, id: &BeadId) -> Option<&mut BeadEntry> {
-        let number = self.numbers.get(id)?;
-        self.at_mut(*number)
+        let number = self.number(id)?;
+        self.at_mut(number)
     }
 
     /// The work bead, to be changed; events that share it keep it as it was. If the status or the dependencies change,
@@ -56,7 +135,7 @@ impl Beads {
         BeadId: Borrow<Id>,
         Id: Hash + Eq + ?Sized,
     {
-        self.numbers.get(id).is_some_and(|number| self.at(*number).is_some())
+        self.names.find(id).is_some_and(|number| self.at(number).is_some())
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -74,29 +153,52 @@ impl Beads {
         number
     }
 
-    /// Puts many beads in, each as `insert` does. They get their numbers before the ends of their dependencies do:
-    /// beads that lie next to each other in memory then have numbers next to each other.
-    pub(crate) fn insert_all(&mut self, entries: impl ExactSizeIterator<Item = BeadEntry>) -> Vec<u32> {
-        self.numbers.reserve(entries.len());
-        self.names.reserve(entries.len());
-        self.entries.reserve(entries.len());
-        let put = |entry: BeadEntry| {
-            let number = self.give_number(&entry.bead.id);
-            self.entries[number as usize] = Some(entry);
-            number
-        };
-        let numbers: Vec<u32> = entries.map(put).collect();
+    /// Puts many beads with these ids in, each as `insert` does. They get their numbers before the ends of their
+    /// dependencies do: beads that lie next to each other in memory then have numbers next to each other.
+    pub(crate) fn insert_all<'a>(
+        &mut self,
+        ids: impl ExactSizeIterator<Item = &'a BeadId>,
+        entries: impl Iterator<Item = BeadEntry>,
+    ) -> Vec<u32> {
+        let numbers = self.number_all(ids);
+        let more = self.names.ids.len() - self.entries.len();
+        self.entries.reserve(more);
+        self.ends.reserve(more);
+        self.closed.reserve(more);
+        for (number, entry) in numbers.iter().zip(entries) {
+            let is_closed = entry.bead.is_closed();
+            // New numbers come in their order.
+            if let Some(place) = self.entries.get_mut(*number as usize) {
+                *place = Some(entry);
+                self.closed[*number as usize] = is_closed;
+            } else {
+                self.entries.push(Some(entry));
+                self.ends.push(SmallVec::new());
+                self.closed.push(is_closed);
+            }
+        }
         self.ids.append(&mut numbers.iter().map(|number| self.name(*number).clone()).collect());
-        for number in &numbers {
-            self.note_change_at(*number);
+        self.note_all_ends(&numbers);
+        numbers
+    }
+
+    fn number_all<'a>(&mut self, ids: impl ExactSizeIterator<Item = &'a BeadId>) -> Vec<u32> {
+        let mut numbers = Vec::with_capacity(ids.len());
+        self.names.reserve(ids.len());
+        let mut ids = ids.peekable();
+        let mut some_numbers = Vec::new();
+        while ids.peek().is_some() {
+            let some: SmallVec<[&BeadId; 4 * AT_ONCE]> = ids.by_ref().take(4 * AT_ONCE).collect();
+            self.names.give_numbers(&some, &mut some_numbers);
+            numbers.extend_from_slice(&some_numbers);
         }
         numbers
     }
 
     pub(crate) fn remove(&mut self, id: &BeadId) -> Option<BeadEntry> {
-        let number = *self.numbers.get(id)? as usize;
+        let number = self.number(id)? as usize;
         let entry = self.entries[number].take()?;
-        (self.targets[number], self.closed[number]) = (Box::default(), false);
+        (self.ends[number], self.closed[number]) = (SmallVec::new(), false);
         self.ids.remove(id);
         Some(entry)
     }
@@ -109,61 +211,98 @@ impl Beads {
     }
 
     fn note_change_at(&mut self, number: u32) {
-        let Some(bead) = self.at(number).map(|entry| Arc::clone(&entry.bead)) else { return };
-        let name = |edge: &Dependency| {
-            let number = self.give_number(&edge.on);
-            self.named[number as usize] = true;
-            number
-        };
-        let targets = bead.dependencies.iter().map(name).collect();
-        self.targets[number as usize] = targets;
-        self.closed[number as usize] = bead.is_closed();
+        self.closed[number as usize] = self.at(number).is_some_and(|entry| entry.bead.is_closed());
+        self.note_ends_at(number);
+        self.make_room();
+    }
+
+    /// Notes where the dependencies of a bead lead. `make_room` has to follow.
+    fn note_ends_at(&mut self, number: u32) {
+        let Some(entry) = &self.entries[number as usize] else { return };
+        let edges = entry.bead.dependencies.iter();
+        let ends = edges.map(|edge| {
+            let end = self.names.give_number(&edge.on);
+            if is_task(&edge.on) {
+                self.named_tasks.insert(end);
+            }
+            End::new(end, &edge.kind)
+        });
+        self.ends[number as usize] = ends.collect();
+    }
+
+    /// The same for many beads.
+    fn note_all_ends(&mut self, numbers: &[u32]) {
+        let mut targets = Vec::new();
+        for some in numbers.chunks(AT_ONCE) {
+            let beads = some.iter().filter_map(|number| self.entries[*number as usize].as_ref());
+            let edges = || beads.clone().flat_map(|entry| &entry.bead.dependencies);
+            let ids: SmallVec<[&BeadId; 8 * AT_ONCE]> = edges().map(|edge| &edge.on).collect();
+            self.names.give_numbers(&ids, &mut targets);
+            let named = ids.iter().zip(&targets).filter(|(id, _)| is_task(id));
+            self.named_tasks.extend(named.map(|(_, number)| *number));
+            let mut ends = edges().zip(&targets).map(|(edge, target)| End::new(*target, &edge.kind));
+            for (number, entry) in some.iter().zip(beads.clone()) {
+                self.ends[*number as usize] = ends.by_ref().take(entry.bead.dependencies.len()).collect();
+            }
+        }
+        self.make_room();
+    }
+
+    /// Gives every number its place in all lists.
+    #[inline]
+    fn make_room(&mut self) {
+        let numbers = self.names.ids.len();
+        if self.entries.len() < numbers {
+            self.entries.resize_with(numbers, || None);
+            self.ends.resize_with(numbers, SmallVec::new);
+            self.closed.resize(numbers, false);
+        }
     }
 
     /// The number of an id, which is a new one if nobody named it before.
     pub(crate) fn give_number(&mut self, id: &BeadId) -> u32 {
-        if let Some(number) = self.numbers.get(id) {
-            return *number;
-        }
-        if let Some(number) = self.free.pop() {
-            self.numbers.insert(id.clone(), number);
-            self.names[number as usize] = id.clone();
-            return number;
-        }
-        let number = self.names.len() as u32;
-        self.numbers.insert(id.clone(), number);
-        self.names.push(id.clone());
-        self.entries.push(None);
-        self.targets.push(Box::default());
-        self.closed.push(false);
-        self.named.push(false);
+        let number = self.names.give_number(id);
+        self.make_room();
         number
     }
 
     /// Forgets an id that nobody has and nobody names, so that its number can be given to another.
     pub(crate) fn forget_name(&mut self, id: &BeadId) {
         let Some(number) = self.number(id) else { return };
-        if self.at(number).is_none() && !self.named[number as usize] {
-            self.numbers.remove(id);
-            self.free.push(number);
+        if self.at(number).is_none() && !self.named_tasks.contains(&number) {
+            self.names.forget(id, number);
         }
     }
 
     /// The number of an id that was named.
     #[inline]
     pub(crate) fn number(&self, id: &BeadId) -> Option<u32> {
-        self.numbers.get(id).copied()
+        self.names.find(id)
+    }
+
+    /// The numbers of many ids, in the same order.
+    pub(crate) fn numbers_of(&self, ids: &[&BeadId]) -> Vec<Option<u32>> {
+        ids.chunks(4 * AT_ONCE).flat_map(|some| self.names.find_all(some)).collect()
     }
 
     /// Every number is below this.
     pub(crate) fn numbers(&self) -> usize {
-        self.names.len()
+        self.names.ids.len()
     }
 
     /// The id with a number, whether or not somebody has the bead.
     #[inline]
     pub(crate) fn name(&self, number: u32) -> &BeadId {
-        &self.names[number as usize]
+        &self.names.ids[number as usize]
+    }
+
+    /// Whether the id with one number comes before that with the other; mostly without looking at them.
+    #[inline]
+    pub(crate) fn is_before(&self, number: u32, other: u32) -> bool {
+        if number.max(other) < self.names.in_order {
+            return number < other;
+        }
+        self.name(number) < self.name(other)
     }
 
     /// The bead with a number, if somebody has it.
@@ -178,10 +317,10 @@ impl Beads {
         self.entries[number as usize].as_mut()
     }
 
-    /// The numbers at the other ends of a bead's dependencies, in the same order.
+    /// The other ends of a bead's dependencies, in the same order; none of one that nobody has.
     #[inline]
-    pub(crate) fn targets(&self, number: u32) -> &[u32] {
-        &self.targets[number as usize]
+    pub(crate) fn ends(&self, number: u32) -> &[End] {
+        &self.ends[number as usize]
     }
 
     /// Whether a bead is there and closed.
@@ -204,6 +343,11 @@ impl Beads {
     pub(crate) fn values(&self) -> impl Iterator<Item = &BeadEntry> {
         self.ids.iter().filter_map(|id| self.get(id))
     }
+}
+
+/// Whether an id is that of a task, which is forgotten when its time is up.
+fn is_task(id: &BeadId) -> bool {
+    id.as_bytes().starts_with(TASK_PREFIX.as_bytes())
 }
 
 impl PartialEq for Beads {

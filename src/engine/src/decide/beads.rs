@@ -7,8 +7,8 @@ use super::Asker;
 use super::bounds::{check_argv, check_description, check_texts, check_title};
 use super::sling::task_has_ended;
 use crate::bead::{
-    Bead, BeadChange, BeadEvent, BeadStatus, DepKind, Dependency, bead_kind, default_bead_priority,
-    one_per_pair,
+    Bead, BeadChange, BeadEvent, BeadStatus, DepKind, Dependency, RareFields, bead_kind,
+    default_bead_priority, one_per_pair,
 };
 use crate::command::{Answer, NewBead};
 use crate::context::{CloseReason, ContextEvent};
@@ -74,25 +74,28 @@ impl Tx<'_> {
             return Err(Refusal::new("cycle", format!("{id} cannot depend on itself")));
         }
         let closed = new.status.is_closed();
+        let rare = RareFields {
+            description: new.description.clone().filter(|t| !t.is_empty()),
+            assignee: new.assignee.clone().filter(|t| !t.is_empty()),
+            labels: new.labels.clone(),
+            argv: new.argv.clone(),
+            closed_at: closed.then_some(self.now()),
+            close_reason: new.close_reason.clone().filter(|_| closed),
+            defer_until: new.defer_until,
+        };
         Ok(Bead {
             id,
             title: new.title.clone(),
-            description: new.description.clone().filter(|t| !t.is_empty()),
             kind: bead_kind(if new.kind.is_empty() { "task" } else { &new.kind }),
             status: new.status.clone(),
             priority: new.priority.unwrap_or_else(default_bead_priority),
-            assignee: new.assignee.clone().filter(|t| !t.is_empty()),
-            labels: new.labels.clone(),
             dependencies: one_per_pair(new.dependencies.clone()),
-            argv: new.argv.clone(),
             created_at: new.created_at.unwrap_or(self.now()),
-            closed_at: closed.then_some(self.now()),
-            close_reason: new.close_reason.clone().filter(|_| closed),
             source: None,
-            defer_until: new.defer_until,
             pinned: new.pinned,
             ephemeral: new.ephemeral,
             is_template: new.is_template,
+            rare: rare.into(),
         })
     }
 
@@ -124,7 +127,7 @@ impl Tx<'_> {
         if *change == BeadChange::default() {
             return Ok(done(false, format!("nothing to change on {id}"), &id));
         }
-        let (change, actor) = (change.clone(), asker.actor.to_owned());
+        let (change, actor) = (Box::new(change.clone()), asker.actor.to_owned());
         self.emit(BeadEvent::Updated { id: id.clone(), change, actor });
         self.close_stale_context(asker, &id);
         Ok(done(true, format!("{id} updated"), &id))

@@ -115,7 +115,7 @@ impl Tx<'_> {
                 assignee: Some(String::new()),
                 ..BeadChange::default()
             };
-            self.emit(BeadEvent::Updated { id: bead.clone(), change, actor });
+            self.emit(BeadEvent::Updated { id: bead.clone(), change: Box::new(change), actor });
             self.end_alert(&hook_key(bead));
             return Some(finding(RecoveryKind::StaleHook, bead.as_str(), message, "released"));
         }

@@ -29,7 +29,7 @@ impl Tx<'_> {
             let message = format!("prefix {prefix} belongs to rig {} already", other.name);
             return Err(Refusal::new("exists", message));
         }
-        self.emit(RigEvent::Added { rig: rig.clone(), actor: asker.actor.to_owned() });
+        self.emit(RigEvent::Added { rig: Box::new(rig.clone()), actor: asker.actor.to_owned() });
         Ok(Answer::Created { ids: vec![name.to_string()] })
     }
 

@@ -24,14 +24,8 @@ impl Tx<'_> {
         if self.state().rig(rig).is_none_or(|rig| rig.source.is_none()) {
             return;
         }
-        let theirs = |bead: &&Arc<Bead>| {
-            let known = self.state().bead(&bead.id);
-            known.is_some_and(|entry| entry.bead.source.as_ref() != Some(rig))
-        };
-        let taken: BTreeSet<BeadId> =
-            reading.beads.iter().filter(theirs).map(|bead| bead.id.clone()).collect();
         let vanished = self.disappeared(reading);
-        self.observe_all(reading, &taken);
+        let taken = self.observe_all(reading);
         for id in &vanished {
             self.emit(BeadEvent::Vanished { id: id.clone() });
             let actor = actor_of(rig);
@@ -46,18 +40,37 @@ impl Tx<'_> {
         }
     }
 
-    /// The beads as their workspace shows them. A first reading is taken over as a whole.
-    fn observe_all(&mut self, reading: &SourceReading, taken: &BTreeSet<BeadId>) {
+    /// The beads as their workspace shows them, except those that belong to somebody else already, whose ids it answers
+    /// with. A first reading is taken over as a whole.
+    fn observe_all(&mut self, reading: &SourceReading) -> BTreeSet<BeadId> {
+        if self.state().are_unheard_of(&reading.beads) {
+            self.observe_arrivals(&reading.beads);
+            return BTreeSet::new();
+        }
+        let theirs = |bead: &&Arc<Bead>| {
+            let known = self.state().bead(&bead.id);
+            known.is_some_and(|entry| entry.bead.source.as_ref() != Some(&reading.rig))
+        };
+        let taken: BTreeSet<BeadId> =
+            reading.beads.iter().filter(theirs).map(|bead| bead.id.clone()).collect();
         let shown = reading.beads.iter().filter(|bead| !taken.contains(&bead.id));
         let shown: Vec<Arc<Bead>> = shown.cloned().collect();
-        if shown.iter().all(|bead| self.state().is_unheard_of(&bead.id)) {
-            self.emit_arrivals(&shown);
-            for bead in shown.iter().filter(|bead| bead.is_closed()) {
-                self.end_alert(&bead_key(&bead.id));
-            }
+        if self.state().are_unheard_of(&shown) {
+            self.observe_arrivals(&shown);
         } else {
             for bead in &shown {
                 self.observe(&reading.rig, bead);
+            }
+        }
+        taken
+    }
+
+    /// Beads of which nobody has heard.
+    fn observe_arrivals(&mut self, beads: &[Arc<Bead>]) {
+        self.emit_arrivals(beads);
+        if !self.state().alerts.is_empty() {
+            for bead in beads.iter().filter(|bead| bead.is_closed()) {
+                self.end_alert(&bead_key(&bead.id));
             }
         }
     }

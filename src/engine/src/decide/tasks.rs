@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Asker;
 use super::bounds::check_title;
 use super::sling::Accepted;
-use crate::bead::{Bead, BeadEvent, BeadStatus, DepKind, Dependency, bead_kind, default_bead_priority};
+use crate::bead::{Bead, BeadEvent, BeadStatus, DepKind, Dependency, Rare, bead_kind, default_bead_priority};
 use crate::command::{Answer, FullQueue, NewTask, SlingRequest, TaskReceipt};
 use crate::context::CloseReason;
 use crate::dispatch::StopReason;
@@ -376,22 +376,16 @@ impl NewTask {
         Bead {
             id: id.clone(),
             title: format!("{}{of_tab} ({})", self.action, self.agent),
-            description: None,
             kind: bead_kind("task"),
             status: BeadStatus::Open,
             priority: default_bead_priority(),
-            assignee: None,
-            labels: Vec::new(),
             dependencies,
-            argv: None,
             created_at,
-            closed_at: None,
-            close_reason: None,
             source: None,
-            defer_until: None,
             pinned: false,
             ephemeral: false,
             is_template: false,
+            rare: Rare::default(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::chance::number_of;
 use super::history::{Class as Alike, Estimate, Estimator, already_done, millis_between};
 use super::model::{Class, Launched, Model, NEVER, NONE, Place, Unit};
-use crate::bead::{BeadEntry, DepKind, Verdict};
+use crate::bead::{BeadEntry, Verdict};
 use crate::capacity::Limit;
 use crate::command::SlingRequest;
 use crate::context::{Context, ContextFields};
@@ -262,15 +262,16 @@ impl<'a> Builder<'a> {
             Place::Scheduled | Place::Fed(_) => true,
             Place::Running | Place::Finished | Place::Never => false,
         };
-        let Some(entry) = state.beads.at(number).filter(|entry| waits && entry.blocked) else { return };
+        if !state.beads.at(number).is_some_and(|entry| waits && entry.blocked) {
+            return;
+        }
         for on in state.open_blockers_at(number) {
             self.wait(unit, Some(on));
         }
-        let edges = entry.bead.dependencies.iter().zip(state.beads.targets(number));
-        for (_, parent) in edges.filter(|(edge, _)| edge.kind == DepKind::ParentChild) {
-            let open = state.beads.at(*parent).filter(|parent| parent.blocked && !parent.bead.is_closed());
+        for parent in state.beads.ends(number).iter().filter(|end| end.is_parent()).map(|end| end.number()) {
+            let open = state.beads.at(parent).filter(|parent| parent.blocked && !parent.bead.is_closed());
             if let Some(entry) = open {
-                let door = self.door(*parent, &entry.bead.id);
+                let door = self.door(parent, &entry.bead.id);
                 self.waits[unit as usize] += 1;
                 self.edges.push((door, unit));
             }

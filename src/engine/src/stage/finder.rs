@@ -59,7 +59,7 @@ impl<'a> Finder<'a> {
     }
 
     /// The slot of a bead that another names; a new one is no member.
-    pub(super) fn slot_of(&mut self, number: u32, id: &'a BeadId) -> u32 {
+    pub(super) fn slot_of(&mut self, number: u32) -> u32 {
         if let Some(slot) = self.find(number) {
             return slot;
         }
@@ -69,7 +69,7 @@ impl<'a> Finder<'a> {
             Some(bead) if bead.is_closed() => Role::Closed,
             Some(_) => Role::Outside,
         };
-        let slot = self.known.push(number, id, bead, role);
+        let slot = self.known.push(number, self.state.beads.name(number), bead, role);
         self.slots[number as usize] = slot + 1;
         slot
     }

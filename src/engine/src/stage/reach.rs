@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::finder::{Finder, Known};
 use super::{StageInput, TreeRow};
 use crate::BeadId;
-use crate::bead::{Bead, BeadEntry, DepKind};
+use crate::bead::{Bead, BeadEntry, End};
 use crate::state::State;
 
 /// What a bead is to the plan.
@@ -134,28 +134,28 @@ impl<'a> Reach<'a> {
         let mut slot = 0;
         while let Some(role) = finder.known.roles.get(slot) {
             self.offsets.push(self.waits.len() as u32);
-            let targets = state.beads.targets(finder.known.numbers[slot]);
-            match (role, finder.known.beads[slot]) {
-                (Role::Member | Role::Outside, Some(bead)) => self.follow(finder, slot, bead, targets),
+            let ends = state.beads.ends(finder.known.numbers[slot]);
+            match role {
+                Role::Member | Role::Outside => self.follow(finder, slot, ends),
                 // What is done waits no more, but may still join two beads of an epic.
-                (Role::Closed, Some(bead)) if slot < self.asked.len() => {
-                    let blocking = bead.dependencies.iter().zip(targets).filter(|(d, _)| d.kind.blocks());
-                    for target in blocking.filter_map(|(_, on)| finder.find(*on)) {
+                Role::Closed if slot < self.asked.len() => {
+                    let blocking = ends.iter().filter(|end| end.blocks());
+                    for target in blocking.filter_map(|end| finder.find(end.number())) {
                         self.join(slot, target as usize);
                     }
                 }
-                (Role::Closed | Role::Missing, _) | (_, None) => {}
+                Role::Closed | Role::Missing => {}
             }
             slot += 1;
         }
         self.offsets.push(self.waits.len() as u32);
     }
 
-    fn follow(&mut self, finder: &mut Finder<'a>, slot: usize, bead: &'a Bead, targets: &[u32]) {
-        for (edge, on) in bead.dependencies.iter().zip(targets).filter(|(d, _)| d.kind.makes_wait()) {
-            let target = finder.slot_of(*on, &edge.on);
+    fn follow(&mut self, finder: &mut Finder<'a>, slot: usize, ends: &[End]) {
+        for end in ends.iter().filter(|end| end.makes_wait()) {
+            let target = finder.slot_of(end.number());
             let role = finder.known.roles[target as usize];
-            if edge.kind == DepKind::ParentChild {
+            if end.is_parent() {
                 if matches!(role, Role::Member | Role::Outside) {
                     self.waits.push(Wait::like_parent(target));
                 }
@@ -265,11 +265,10 @@ fn listed<'a>(state: &'a State, ids: &'a [BeadId]) -> (Vec<Asked<'a>>, Vec<&'a B
     ids.sort_unstable();
     ids.dedup();
     let (mut found, mut unknown) = (Vec::with_capacity(ids.len()), Vec::new());
-    for id in ids {
-        let number = state.beads.number(id);
+    for (id, number) in ids.iter().zip(state.beads.numbers_of(&ids)) {
         match number.and_then(|number| Some((number, state.beads.at(number)?))) {
             Some((number, entry)) => found.push(Asked::new(0, number, entry)),
-            None => unknown.push(id),
+            None => unknown.push(*id),
         }
     }
     found.retain(|asked| asked.is_slingable);

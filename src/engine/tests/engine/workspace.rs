@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use yard_engine::bead::{Bead, BeadStatus, DepKind, Dependency, one_per_pair};
+use yard_engine::bead::{Bead, BeadStatus, DepKind, Dependency, Rare, one_per_pair};
 use yard_engine::rig::BeadSource;
 use yard_engine::{BeadId, RigName, SourceReading, Timestamp};
 
@@ -49,22 +49,16 @@ impl Workspace {
         let mut bead = Bead {
             id: bead_id(id),
             title: format!("work on {id}"),
-            description: None,
             kind: "task".into(),
             status: BeadStatus::Open,
             priority: 2,
-            assignee: None,
-            labels: Vec::new(),
             dependencies: Vec::new(),
-            argv: None,
             created_at: made_at(),
-            closed_at: None,
-            close_reason: None,
             source: Some(self.rig.clone()),
-            defer_until: None,
             pinned: false,
             ephemeral: false,
             is_template: false,
+            rare: Rare::default(),
         };
         change(&mut bead);
         bead.dependencies = one_per_pair(bead.dependencies);

@@ -87,6 +87,24 @@ fn only_changed_lines_are_parsed_again() {
 }
 
 #[test]
+fn a_file_that_is_read_in_pieces_is_read_as_a_whole() {
+    let number = 20_000;
+    let mut lines: Vec<String> = (1..=number).map(|n| line(&format!("a-{n}"), &n.to_string())).collect();
+    lines[7_000] = format!("\n \n{}", line("a-7001", &"long ".repeat(200_000)));
+    lines[15_000] = "<<<<<<< ours\n".to_owned();
+    let mut town = Town::with(&format!("\u{feff}{}", lines.concat().trim_end()));
+    let reading = town.news();
+    assert_eq!(reading.beads.len(), number - 1);
+    assert!(reading.trouble.is_some_and(|text| text.contains("line 15003 cannot be read: a git conflict")));
+    let descriptions = town.source.descriptions();
+    for n in [1, 7_000, 7_002, number] {
+        let details = descriptions.details(&BeadId::parse(&format!("a-{n}")).expect("valid"));
+        assert_eq!(details.and_then(|details| details.description), Some(format!("about {n}")));
+    }
+    assert_eq!(town.source.ledger.parses, number - 1);
+}
+
+#[test]
 fn a_file_that_is_not_there_yet_is_no_trouble() {
     let mut town = Town::new();
     let reading = town.news();

@@ -28,22 +28,25 @@ fn a_record_of_br_becomes_a_bead() {
         Bead {
             id: BeadId::parse("shop-1.1").expect("valid"),
             title: "Cart".to_owned(),
-            description: None,
             kind: "task".into(),
             status: BeadStatus::Closed,
             priority: 1,
-            assignee: Some("ann".to_owned()),
-            labels: vec!["infra".to_owned(), "perf".to_owned()],
             dependencies: vec![Dependency::new(parent, DepKind::ParentChild)],
-            argv: None,
             created_at: time("2026-11-15T23:50:23.896Z"),
-            closed_at: Some(time("2026-11-15T23:50:47.5Z")),
-            close_reason: Some("done".to_owned()),
             source: Some(rig()),
-            defer_until: Some(time("2026-12-01T00:00:00Z")),
             pinned: true,
             ephemeral: false,
             is_template: false,
+            rare: RareFields {
+                description: None,
+                assignee: Some("ann".to_owned()),
+                labels: vec!["infra".to_owned(), "perf".to_owned()],
+                argv: None,
+                closed_at: Some(time("2026-11-15T23:50:47.5Z")),
+                close_reason: Some("done".to_owned()),
+                defer_until: Some(time("2026-12-01T00:00:00Z")),
+            }
+            .into(),
         }
     );
 }

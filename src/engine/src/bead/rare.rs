@@ -1,0 +1,203 @@
+//! What few beads have. A large workspace is mostly beads that nobody has taken, put off or closed; what they do not have
+//! takes no memory. It reads as if it stood in the bead itself, and is stored that way too.
+
+use std::borrow::Cow;
+use std::ops::{Deref, DerefMut};
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::{Bead, BeadStatus, Dependency, default_bead_priority, read_kind};
+use crate::{BeadId, RigName, Timestamp};
+
+/// What few beads have.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RareFields {
+    /// More about it.
+    pub description: Option<String>,
+    /// Who has taken it.
+    pub assignee: Option<String>,
+    /// Free labels.
+    pub labels: Vec<String>,
+    /// The command it runs instead of a formula.
+    pub argv: Option<Vec<String>>,
+    /// When it was closed.
+    pub closed_at: Option<Timestamp>,
+    /// Why it was closed.
+    pub close_reason: Option<String>,
+    /// Put off until then.
+    pub defer_until: Option<Timestamp>,
+}
+
+/// Those of one bead.
+#[derive(Debug, Clone, Default)]
+pub struct Rare(Option<Box<RareFields>>);
+
+static NOTHING: RareFields = RareFields {
+    description: None,
+    assignee: None,
+    labels: Vec::new(),
+    argv: None,
+    closed_at: None,
+    close_reason: None,
+    defer_until: None,
+};
+
+impl From<RareFields> for Rare {
+    #[inline]
+    fn from(fields: RareFields) -> Self {
+        Self((fields != NOTHING).then(|| Box::new(fields)))
+    }
+}
+
+impl PartialEq for Rare {
+    fn eq(&self, other: &Self) -> bool {
+        self.fields() == other.fields()
+    }
+}
+
+impl Eq for Rare {}
+
+impl Rare {
+    #[inline]
+    fn fields(&self) -> &RareFields {
+        self.0.as_deref().unwrap_or(&NOTHING)
+    }
+}
+
+impl Deref for Bead {
+    type Target = RareFields;
+
+    #[inline]
+    fn deref(&self) -> &RareFields {
+        self.rare.fields()
+    }
+}
+
+impl DerefMut for Bead {
+    fn deref_mut(&mut self) -> &mut RareFields {
+        self.rare.0.get_or_insert_default()
+    }
+}
+
+/// A bead as it is read from the log.
+#[derive(Deserialize)]
+pub(super) struct StoredBead {
+    id: BeadId,
+    title: String,
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default, rename = "issue_type", deserialize_with = "read_kind")]
+    kind: Cow<'static, str>,
+    #[serde(default)]
+    status: BeadStatus,
+    #[serde(default = "default_bead_priority")]
+    priority: u8,
+    #[serde(default)]
+    assignee: Option<String>,
+    #[serde(default)]
+    labels: Vec<String>,
+    #[serde(default)]
+    dependencies: Vec<Dependency>,
+    #[serde(default)]
+    argv: Option<Vec<String>>,
+    created_at: Timestamp,
+    #[serde(default)]
+    closed_at: Option<Timestamp>,
+    #[serde(default)]
+    close_reason: Option<String>,
+    #[serde(default)]
+    source: Option<RigName>,
+    #[serde(default)]
+    defer_until: Option<Timestamp>,
+    #[serde(default)]
+    pinned: bool,
+    #[serde(default)]
+    ephemeral: bool,
+    #[serde(default)]
+    is_template: bool,
+}
+
+impl From<StoredBead> for Bead {
+    fn from(stored: StoredBead) -> Self {
+        let StoredBead { description, assignee, labels, argv, closed_at, close_reason, defer_until, .. } =
+            stored;
+        let rare =
+            RareFields { description, assignee, labels, argv, closed_at, close_reason, defer_until }.into();
+        Self {
+            id: stored.id,
+            title: stored.title,
+            kind: stored.kind,
+            status: stored.status,
+            priority: stored.priority,
+            dependencies: stored.dependencies,
+            created_at: stored.created_at,
+            source: stored.source,
+            pinned: stored.pinned,
+            ephemeral: stored.ephemeral,
+            is_template: stored.is_template,
+            rare,
+        }
+    }
+}
+
+/// A bead as it is written to the log.
+#[derive(Serialize)]
+struct ToStore<'a> {
+    id: &'a BeadId,
+    title: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    #[serde(rename = "issue_type")]
+    kind: &'a str,
+    status: &'a BeadStatus,
+    priority: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assignee: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    labels: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dependencies: Option<&'a [Dependency]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    argv: Option<&'a [String]>,
+    created_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    closed_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    close_reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'a RigName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    defer_until: Option<Timestamp>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pinned: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    ephemeral: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_template: bool,
+}
+
+impl Serialize for Bead {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let stored = ToStore {
+            id: &self.id,
+            title: &self.title,
+            description: self.description.as_deref(),
+            kind: &self.kind,
+            status: &self.status,
+            priority: self.priority,
+            assignee: self.assignee.as_deref(),
+            labels: Some(&*self.labels).filter(|labels| !labels.is_empty()),
+            dependencies: Some(&*self.dependencies).filter(|edges| !edges.is_empty()),
+            argv: self.argv.as_deref(),
+            created_at: self.created_at,
+            closed_at: self.closed_at,
+            close_reason: self.close_reason.as_deref(),
+            source: self.source.as_ref(),
+            defer_until: self.defer_until,
+            pinned: self.pinned,
+            ephemeral: self.ephemeral,
+            is_template: self.is_template,
+        };
+        stored.serialize(serializer)
+    }
+}
