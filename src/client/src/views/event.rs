@@ -110,7 +110,7 @@ fn task_sentence(event: &TaskEvent) -> String {
             format!("{id} is {}{why}", state.as_str())
         }
         TaskEvent::Kept { id } => format!("{id} is kept: other work needs it"),
-        TaskEvent::Retired { ids } => format!("{} forgotten: their time is up", count(ids.len(), "task")),
+        TaskEvent::Retired { ids, .. } => format!("{} forgotten: their time is up", count(ids.len(), "task")),
         TaskEvent::WebhookDelivered { id } => format!("the client of {id} was told of its end"),
         TaskEvent::WebhookFailed { id, error, next_at } => {
             let then = next_at.map_or("given up".to_owned(), |at| format!("again at {at}"));

@@ -92,6 +92,13 @@ impl Core {
         }
     }
 
+    /// Removes what the workers of forgotten tasks wrote, if anything.
+    pub(super) fn remove_logs_of(&self, workers: &[DispatchId]) {
+        for id in workers {
+            let _ = std::fs::remove_file(log_path(&self.town, id));
+        }
+    }
+
     /// A drain lets actions come to their end, for as long as it may take.
     pub(super) fn end_actions_past_the_drain(&mut self) {
         let over = self.drain.as_ref().is_some_and(|drain| drain.until <= Instant::now());

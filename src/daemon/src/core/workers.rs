@@ -7,6 +7,7 @@ use tracing::warn;
 use yard_engine::command::{Recovery, RecoveryKind};
 use yard_engine::dispatch::{DispatchEvent, Next, Outcome, StopReason};
 use yard_engine::preempt::{Method, PreemptionEvent};
+use yard_engine::task::TaskEvent;
 use yard_engine::{DispatchId, Event, Millis, Recorded};
 use yard_workers::{Recovered, WorkerReport};
 
@@ -136,6 +137,9 @@ impl Core {
         for recorded in events {
             if let Event::Preemption(event) = &recorded.event {
                 self.perform_preemption(event);
+            }
+            if let Event::Task(TaskEvent::Retired { workers, .. }) = &recorded.event {
+                self.remove_logs_of(workers);
             }
             let Event::Dispatch(event) = &recorded.event else { continue };
             match event {

@@ -31,7 +31,9 @@ pub(crate) struct Action {
 /// The client that all actions share. A deadline ends them, and nothing else.
 pub(super) fn client() -> Result<reqwest::Client, String> {
     super::webhook::use_one_crypto_provider();
-    let builder = reqwest::Client::builder().redirect(Policy::none()).no_proxy();
+    // Each on a connection of its own: one kept open may be closed by its server just when an action is sent on it, and
+    // then nobody knows whether it arrived.
+    let builder = reqwest::Client::builder().redirect(Policy::none()).no_proxy().pool_max_idle_per_host(0);
     builder.build().map_err(|error| error.to_string())
 }
 

@@ -169,7 +169,7 @@ impl Tx<'_> {
         let oldest = &self.state().task_index.rejected;
         if oldest.len() >= MOST_REJECTED {
             let ids = oldest.first().map(|(_, id)| id.clone()).into_iter().collect();
-            self.emit(TaskEvent::Retired { ids });
+            self.emit(TaskEvent::Retired { ids, workers: Vec::new() });
             task.id = self.state().next_task_id();
         }
         task.ended = Some(TaskEnd { at: now, state: TaskState::Rejected, error: Some(why) });
@@ -259,7 +259,9 @@ impl Tx<'_> {
             self.emit(TaskEvent::Kept { id });
         }
         if !ids.is_empty() {
-            self.emit(TaskEvent::Retired { ids });
+            let attempts = ids.iter().flat_map(|id| self.state().dispatches_of(id));
+            let workers = attempts.filter(|it| !it.is_action()).map(|it| it.id.clone()).collect();
+            self.emit(TaskEvent::Retired { ids, workers });
         }
     }
 }

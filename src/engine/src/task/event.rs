@@ -58,6 +58,9 @@ pub enum TaskEvent {
     Retired {
         /// Which.
         ids: Vec<BeadId>,
+        /// Their attempts that ran in a worker, which may have written something.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        workers: Vec<DispatchId>,
     },
     /// Its client was told of its end.
     #[serde(rename = "webhook.delivered")]
@@ -104,7 +107,7 @@ impl State {
                 });
             }
             TaskEvent::Kept { id } => self.change_task(id, |task| task.kept_at = Some(at)),
-            TaskEvent::Retired { ids } => {
+            TaskEvent::Retired { ids, .. } => {
                 for id in ids {
                     self.forget_task(id);
                 }

@@ -89,12 +89,20 @@ fn a_stop_ends_what_takes_too_long() {
 
 #[test]
 fn results_are_gone_when_their_time_is_up() {
-    let (town, http) = paused(&[("results.ttl", "1s")]);
+    let (town, http) = serving(&[("results.ttl", "2s")]);
+    let params = json!({"command": "echo hello"});
+    let by_formula =
+        http.submit(&json!({"agentId": "a", "action": "x", "formula": "shell", "params": params}));
+    http.await_state(&by_formula, "done");
+    let log = town.root().join(format!(".yardmaster/logs/{by_formula}@1.log"));
+    assert!(log.exists());
+    town.run(["scheduler", "pause"]).ok();
     let id = http.submit(&click("a"));
     let waits = http.submit(&click("a"));
     http.post(&format!("/tasks/{id}/cancel"), &json!({}));
     wait_until("it is forgotten", || http.get(&format!("/tasks/{id}")).status == 404);
     assert_eq!(http.task(&waits)["state"], "queued");
+    wait_until("what it wrote is gone too", || !log.exists());
     assert_eq!(town.refused(["show", &id]), "unknown-bead");
     assert_eq!(http.get("/scheduler/stats").json()["metrics"]["tasksCancelled"], 1);
 }
