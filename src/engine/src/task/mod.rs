@@ -226,11 +226,11 @@ impl State {
     pub(crate) fn task_outcome(&self, id: &BeadId) -> Option<(TaskState, Option<String>)> {
         let entry = self.beads.get(id)?;
         let work = &entry.work;
-        if entry.bead.is_closed() {
-            return Some((TaskState::Done, None));
-        }
         if work.live.is_some() || work.context.is_some() {
             return None;
+        }
+        if entry.bead.is_closed() {
+            return Some((TaskState::Done, None));
         }
         match work.verdict {
             Some(Verdict::Done) => None,

@@ -10,6 +10,7 @@ use yard_engine::settings::Fairness;
 use yard_engine::{Command, DispatchId, Millis, SourceReading, Tx};
 
 use crate::asks::{Ask, ask, command, imported, kind, name, status};
+use crate::task_happenings::{TaskHappening, task_happening, task_happens};
 use crate::town::{Town, exit, rig_name, stopped};
 use crate::workspace::Workspace;
 
@@ -43,6 +44,7 @@ pub(crate) enum Happening {
     AlertTold(usize),
     RigLeaves,
     RigJoins,
+    Task(TaskHappening),
 }
 
 /// What somebody does in the tracker of a workspace.
@@ -174,6 +176,7 @@ pub(crate) fn happening() -> impl Strategy<Value = Happening> {
         1 => Just(Happening::Scanned),
         1 => (0_usize..4).prop_map(Happening::AlertTold),
         1 => prop_oneof![1 => Just(Happening::RigLeaves), 2 => Just(Happening::RigJoins)],
+        4 => task_happening().prop_map(Happening::Task),
     ]
 }
 
@@ -297,6 +300,7 @@ pub(crate) fn happens(yard: &mut Yard, happening: &Happening) {
             let Some(id) = town.state.untold_alerts().nth(*nth).map(|alert| alert.id.clone()) else { return };
             town.act(|tx| tx.alert_told(&id, None));
         }
+        Happening::Task(happening) => task_happens(town, happening),
         Happening::RigLeaves => {
             let _ = town.command(&Command::RigRemove { name: rig_name("ox") });
         }

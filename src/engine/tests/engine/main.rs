@@ -31,6 +31,7 @@ mod sources;
 mod stage;
 mod stage_findings;
 mod stage_graphs;
+mod task_happenings;
 mod tasks;
 mod tasks_fairness;
 mod timing;

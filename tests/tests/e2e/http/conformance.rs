@@ -17,10 +17,11 @@ fn the_api_is_what_its_description_says() {
         // What a description cannot say: which formulas, tasks and addresses there are.
         .args(["--checks", "all", "--exclude-checks", "positive_data_acceptance"])
         .args(["--exclude-path", "/events", "--max-examples", examples])
-        .args(["--seed", "1", "--no-color", "--generation-database", "none"])
+        .args(["--seed", "1", "--no-color", "--warnings", "off", "--generation-database", "none"])
         .output()
         .expect("schemathesis can be run");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert!(said.contains("No issues found"), "{said}");
+    let cases = said.lines().find_map(|line| line.trim().split_once(" generated, ")?.0.parse::<u32>().ok());
+    assert!(cases.is_some_and(|cases| cases > 200), "{said}");
 }
