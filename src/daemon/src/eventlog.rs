@@ -12,8 +12,12 @@ use crate::input::ReplyTo;
 use crate::store::recorded;
 use crate::town::TownDir;
 
-/// Rows read at a time.
+/// Rows read at a time, at most; fewer of large ones.
 const SLICE: usize = 2_000;
+/// Rows read at first, before it is known how large they are.
+const FIRST_SLICE: usize = 16;
+/// What the rows of a slice should come to, in bytes.
+const SLICE_BYTES: usize = 1024 * 1024;
 /// How often a follower looks whether its client is still there.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -83,12 +87,16 @@ fn stream(
         tail: ask.tail,
     };
     let mut seen = ask.since.unwrap_or_default();
+    let mut slice = FIRST_SLICE;
     loop {
         // What the log held before this slice was read; a filter must not make us read it again.
         let held = reader.last_seq()?;
-        query.limit = query.tail.is_none().then_some(SLICE);
+        query.limit = query.tail.is_none().then_some(slice);
         let rows = reader.events(&query)?;
-        let whole = query.tail.is_some() || rows.len() < SLICE;
+        let whole = query.tail.is_some() || rows.len() < slice;
+        let bytes: usize = rows.iter().map(|row| row.body.len()).sum();
+        let largest = (SLICE_BYTES / (bytes / rows.len().max(1)).max(1)).clamp(1, SLICE);
+        slice = (slice * 4).min(largest);
         for row in &rows {
             let Ok(event) = recorded(row) else { continue };
             let Ok(item) = to_raw_value(&event) else { continue };

@@ -10,6 +10,9 @@ use crate::http::ActionOutcome;
 /// Replies that may wait in a connection before its client counts as too slow.
 pub(crate) const REPLY_BACKLOG: usize = 4096;
 
+/// The same where each may be large and whoever sends can wait.
+const FEW: usize = 16;
+
 /// Something for the loop to deal with.
 #[derive(Debug)]
 pub(crate) enum Input {
@@ -80,6 +83,12 @@ impl ReplyTo {
     /// A place for answers, and its other end.
     pub(crate) fn new() -> (Self, mpsc::Receiver<Reply>) {
         let (sender, receiver) = mpsc::channel(REPLY_BACKLOG);
+        (Self(sender), receiver)
+    }
+
+    /// The same for items that may be large, so that few of them wait.
+    pub(crate) fn for_few() -> (Self, mpsc::Receiver<Reply>) {
+        let (sender, receiver) = mpsc::channel(FEW);
         (Self(sender), receiver)
     }
 

@@ -199,12 +199,12 @@ pub(crate) fn kitchen(state: &State, town: &TownDir, request: &SlingRequest) -> 
 /// The same for tasks that name a formula.
 pub(crate) fn kitchen_of_tasks(state: &State, town: &TownDir, tasks: &[NewTask]) -> Kitchen {
     let mut kitchen = Kitchen::default();
-    for task in tasks {
+    for (nth, task) in tasks.iter().enumerate() {
         let (Some(formula), Some((rig, bead))) = (&task.formula, state.foretell_task(task)) else { continue };
         let request =
             SlingRequest { vars: task.vars(), args: Some(task.action.clone()), ..SlingRequest::default() };
         if let Err(error) = cook_request(state, town, &request, &rig, formula, &bead) {
-            kitchen.spoiled.insert((rig, formula.clone()), error);
+            kitchen.spoiled_tasks.insert(nth, error);
         }
     }
     kitchen

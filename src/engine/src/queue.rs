@@ -14,6 +14,9 @@ use crate::context::Context;
 use crate::settings::{Fairness, Settings};
 use crate::{ContextId, ConvoyId, Millis, RigName, Timestamp};
 
+/// What the lanes of agents of the HTTP API begin with.
+const OF_AGENTS: &str = "http ";
+
 /// Whose queue a context stands in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -31,7 +34,11 @@ impl Lane {
 
     /// The lane of an agent of the HTTP API.
     pub(crate) fn of_agent(agent: &str) -> Self {
-        Self(format!("http {agent}"))
+        Self(format!("{OF_AGENTS}{agent}"))
+    }
+
+    fn is_of_agent(&self) -> bool {
+        self.0.starts_with(OF_AGENTS)
     }
 
     /// The lane of a request with this rig, convoy and agent.
@@ -166,6 +173,8 @@ pub(crate) struct Queue {
     waiting: BTreeMap<Limit, BTreeSet<ClassKey>>,
     /// Classes that need no worker.
     without_worker: usize,
+    /// Lanes of tasks in which somebody stands.
+    busy_task_lanes: BTreeSet<Lane>,
 }
 
 impl Queue {
@@ -193,6 +202,9 @@ impl Queue {
         self.withdraw_head(class);
         if !self.classes.contains_key(class) && !class.limits.contains(&Limit::Town) {
             self.without_worker += 1;
+        }
+        if class.lane.is_of_agent() && !self.busy_task_lanes.contains(&class.lane) {
+            self.busy_task_lanes.insert(class.lane.clone());
         }
         self.change_lane(&class.lane, |lane| {
             lane.waiting += 1;
@@ -358,10 +370,8 @@ impl Queue {
         // Lanes are served level by level: whoever has fewest running. Of two on the same level the one that joined it
         // with more running goes first, because it was served longer ago.
         let level = ours.running + ahead_in_lane;
-        let of_tasks = Lane::of_agent("");
-        let lanes = self.lanes.range(&of_tasks..).take_while(|(lane, _)| lane.0.starts_with(&of_tasks.0));
-        let others = lanes.filter(|(lane, state)| state.waiting > 0 && **lane != own.lane);
-        let before = others.map(|(_, state)| {
+        let others = self.busy_task_lanes.iter().filter(|lane| **lane != own.lane);
+        let before = others.filter_map(|lane| self.lanes.get(lane)).map(|state| {
             let below = level.saturating_sub(state.running).min(state.waiting);
             let turn = (Reverse(state.running), state.served).cmp(&(Reverse(ours.running), ours.served));
             let goes_first = turn.then_with(|| state.first.cmp(&ours.first)).is_lt();
@@ -385,6 +395,9 @@ impl Queue {
             state.waiting = state.waiting.saturating_sub(1);
             state.first = first.unwrap_or(state.first);
         });
+        if self.lanes.get(lane).is_some_and(|state| state.waiting == 0) {
+            self.busy_task_lanes.remove(lane);
+        }
     }
 
     /// How many of a lane run, and when it was last served.

@@ -21,7 +21,9 @@ pub(super) fn run(session: &mut Session, command: &HttpCmd) -> Done {
             let token = token(&town, &settings.http).map_err(failed)?;
             match agent {
                 None => ("token", token),
-                Some(agent) if agent.trim().is_empty() => return Err(Report::usage("name the agent")),
+                Some(agent) if agent.trim().is_empty() || agent.chars().any(char::is_control) => {
+                    return Err(Report::usage("name the agent as its tasks do, without control characters"));
+                }
                 Some(agent) => ("session", session_token(&token, agent)),
             }
         }

@@ -25,6 +25,11 @@ pub(super) fn run(session: &mut Session, command: JournalCmd) -> Done {
 fn check(session: &mut Session) -> Done {
     let path = session.town()?.journal();
     let mut report = Reader::open(&path)?.check()?;
+    if report.is_sound()
+        && let Err(unreadable) = state(&session.town()?)
+    {
+        report.problems.push(unreadable.to_string());
+    }
     for problem in &mut report.problems {
         // This is that check.
         *problem = problem.replace("run `ym journal check`, and ", "");

@@ -166,7 +166,12 @@ first, then the one served longest ago; inside a lane lower numbers go first.
 
 Where it runs: an action goes to the server of its tab, once; executor.http.*
 says which. A task with \"formula\": \"NAME\" runs in a worker instead, with its
-params as variables. An action has 60 seconds unless it says otherwise.
+params as variables: {\"formula\": \"shell\", \"params\": {\"command\": \"make\"}, …}.
+An action has 60 seconds unless \"deadline\" says otherwise.
+
+Also: \"after\": [ids] waits for others, \"maxAttempts\": 3 tries again, and the
+header Idempotency-Key: NAME makes the same request twice one task. /events goes
+on after the position in Last-Event-ID, or ?since=.
 
 An agent that should see and call off only its own tasks gets a session:
 

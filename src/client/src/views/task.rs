@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use yard_engine::task::{Task, TaskState};
-use yard_engine::{BeadId, Refusal, State, Timestamp};
+use yard_engine::{BeadId, FormulaName, Refusal, State, Timestamp};
 
 /// One task, as it stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,14 @@ pub struct TaskView {
     pub params: Option<Map<String, Value>>,
     /// Lower is sooner.
     pub priority: i64,
+    /// The formula it runs by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub formula: Option<FormulaName>,
+    /// What must be done first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<BeadId>,
+    /// How often it may be tried.
+    pub max_attempts: u32,
     /// Where it stands.
     pub state: TaskState,
     /// When it must be done.
@@ -83,6 +91,9 @@ pub struct WebhookView {
     pub error: Option<String>,
 }
 
+/// A page ends with the task that makes it longer than this, in bytes.
+const LARGEST_PAGE: usize = 2 * 1024 * 1024;
+
 /// Which tasks to list.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -125,6 +136,9 @@ pub fn task(state: &State, task: &Task) -> TaskView {
         reference: task.reference.clone(),
         params: task.params.clone(),
         priority: task.priority,
+        formula: task.formula.clone(),
+        after: task.after.clone(),
+        max_attempts: task.max_attempts,
         state: state.task_state(task),
         deadline: task.deadline,
         created_at: task.created_at,
@@ -163,9 +177,14 @@ pub fn tasks(state: &State, filter: &TaskFilter) -> TasksView {
             })
     };
     let limit = filter.limit.unwrap_or(usize::MAX);
-    let mut found = state.tasks().filter(fits);
-    let page: Vec<TaskView> = found.by_ref().take(limit).map(|found| task(state, found)).collect();
-    let more = found.next().is_some();
+    let mut found = state.tasks().filter(fits).peekable();
+    let (mut page, mut size) = (Vec::new(), 0);
+    while let Some(next) = found.next_if(|_| page.len() < limit && size < LARGEST_PAGE) {
+        let view = task(state, next);
+        size += serde_json::to_string(&view).map_or(0, |text| text.len());
+        page.push(view);
+    }
+    let more = found.peek().is_some();
     let next_cursor = page.last().filter(|_| more).map(|last| last.task_id.clone());
     TasksView { count: page.len(), tasks: page, next_cursor }
 }
@@ -294,9 +313,9 @@ pub fn task_stats(state: &State) -> TaskStatsView {
             tasks_rejected: counts.rejected,
             tasks_expired: counts.expired,
             dispatch_count: counts.dispatched,
-            avg_dispatch_latency_ms: match counts.dispatched {
+            avg_dispatch_latency_ms: match counts.first_attempts {
                 0 => 0.0,
-                dispatched => counts.waited_ms as f64 / dispatched as f64,
+                attempts => counts.waited_ms as f64 / attempts as f64,
             },
             webhooks_delivered: counts.webhooks_delivered,
             webhooks_abandoned: counts.webhooks_abandoned,

@@ -43,8 +43,23 @@ fn literal(host: &str) -> Option<IpAddr> {
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
+/// Why a name leads nowhere that may be connected to.
+#[derive(Debug)]
+pub(super) struct Unresolved {
+    /// In words.
+    pub(super) words: String,
+    /// It leads into a private network.
+    pub(super) private: bool,
+}
+
+impl From<String> for Unresolved {
+    fn from(words: String) -> Self {
+        Self { words, private: false }
+    }
+}
+
 /// The addresses that a connection is made to, and to no other: what the name stands for is asked once.
-pub(super) async fn resolve(url: &Url, allowed: &[String]) -> Result<Vec<SocketAddr>, String> {
+pub(super) async fn resolve(url: &Url, allowed: &[String]) -> Result<Vec<SocketAddr>, Unresolved> {
     let host = url.host_str().unwrap_or_default();
     let port = url.port_or_known_default().unwrap_or(80);
     let addresses: Vec<SocketAddr> = if let Some(address) = literal(host) {
@@ -55,11 +70,14 @@ pub(super) async fn resolve(url: &Url, allowed: &[String]) -> Result<Vec<SocketA
         found.map_err(|error| format!("{host} cannot be resolved: {error}"))?.collect()
     };
     if addresses.is_empty() {
-        return Err(format!("{host} has no address"));
+        return Err(format!("{host} has no address").into());
     }
     let private = addresses.iter().find(|address| is_private(address.ip()));
     match private.filter(|_| !is_allowed(url, allowed)) {
-        Some(private) => Err(format!("{host} leads to the private address {}", private.ip())),
+        Some(address) => {
+            let words = format!("{host} leads to the private address {}", address.ip());
+            Err(Unresolved { words, private: true })
+        }
         None => Ok(addresses),
     }
 }
@@ -92,8 +110,8 @@ fn is_private_v6(address: Ipv6Addr) -> bool {
         // Translated to, or carried in, the other kind of address.
         [0x64, 0xff9b, 0, 0, 0, 0, ..] => is_private_v4(last_two()),
         [0x2002, high, low, ..] => is_private_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low))),
-        [0, 0, 0, 0, 0, 0, ..] => true,
-        [first, ..] => (first & 0xfe00) == 0xfc00 || (first & 0xffc0) == 0xfe80 || (first & 0xff00) == 0xff00,
+        [0, 0, 0, 0, 0, 0, ..] | [0x64, 0xff9b, 1, ..] | [0x2001, 0 | 0xdb8, ..] => true,
+        [first, ..] => (first & 0xfe00) == 0xfc00 || (first & 0xff80) == 0xfe80 || (first & 0xff00) == 0xff00,
     }
 }
 
@@ -138,6 +156,10 @@ mod tests {
             "http://[ff02::1]/",
             "http://[64:ff9b::7f00:1]/",
             "http://[2002:7f00:1::]/",
+            "http://[fec0::1]/",
+            "http://[2001:db8::1]/",
+            "http://[2001::1]/",
+            "http://[64:ff9b:1::1]/",
             "not a url",
             "http://",
             "",
@@ -159,7 +181,7 @@ mod tests {
     async fn a_name_that_leads_home_is_refused_when_it_is_resolved() {
         let url = Url::parse("http://localhost:9/").expect("a url");
         let refused = resolve(&url, &[]).await.expect_err("private");
-        assert!(refused.contains("private address"), "{refused}");
+        assert!(refused.private, "{refused:?}");
         assert!(resolve(&url, &["localhost".to_owned()]).await.is_ok());
     }
 }

@@ -13,6 +13,8 @@ use tokio::task::AbortHandle;
 const MOST: u64 = 2048;
 /// However few descriptors there are, so many are served.
 const LEAST: u64 = 32;
+/// Clients that are counted before those that have gone are forgotten.
+const MOST_CLIENTS: usize = 1000;
 /// The span in which requests of one client are counted.
 const WINDOW: Duration = Duration::from_secs(10);
 
@@ -114,6 +116,9 @@ impl Rates {
     pub(super) fn allow(&self, client: IpAddr, most: u64) -> bool {
         let now = Instant::now();
         let mut rates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if rates.len() > MOST_CLIENTS {
+            rates.retain(|_, (since, _)| since.is_some_and(|since| now.duration_since(since) < WINDOW));
+        }
         let (since, count) = rates.entry(client).or_default();
         if since.is_none_or(|since| now.duration_since(since) >= WINDOW) {
             (*since, *count) = (Some(now), 0);

@@ -76,6 +76,7 @@ impl ApiError {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_conflict", message)
             }
             "read-only" | "journal" | "no-rig" => Self::unavailable(message),
+            "past-deadline" | "queue_full" => Self::bad_request(message),
             "internal" => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "error", message),
             _ => Self::bad_request(format!("invalid task: {message}")),
         }

@@ -55,7 +55,7 @@ pub(super) async fn stream(State(shared): Api, request: Request) -> Result<Respo
     };
     let place = std::sync::Arc::clone(&shared.streams).try_acquire_owned();
     let place = place.map_err(|_| ApiError::unavailable("too many streams of events are open"))?;
-    let (reply_to, replies) = ReplyTo::new();
+    let (reply_to, replies) = ReplyTo::for_few();
     // Without a position: only what happens from now on.
     let tail = since.is_none().then_some(0);
     let kind = query.kind.filter(|kind| !kind.is_empty());

@@ -11,10 +11,11 @@ use yard_engine::settings::HttpExecutorSettings;
 use yard_engine::task::Task;
 use yard_engine::{DispatchId, Timestamp};
 
+use super::body::is_too_deep;
 use super::error::sentence;
 
 /// Longest answer that is kept.
-const LONGEST_ANSWER: usize = 8 * 1024 * 1024;
+const LONGEST_ANSWER: usize = 1024 * 1024;
 
 /// What came of an action: the answer, or what went wrong.
 pub(crate) type ActionOutcome = Result<Value, String>;
@@ -75,7 +76,8 @@ impl Action {
         if status.as_u16() >= 400 {
             return Err(format!("executor returned {}: {}", status.as_u16(), sentence(text.trim())));
         }
-        Ok(serde_json::from_slice(&answer).unwrap_or_else(|_| Value::String(text.into_owned())))
+        let value = serde_json::from_slice(&answer).ok().filter(|value| !is_too_deep(value));
+        Ok(value.unwrap_or_else(|| Value::String(text.into_owned())))
     }
 }
 

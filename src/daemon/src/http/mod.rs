@@ -31,13 +31,14 @@ pub use self::auth::{TokenError, session_token, token};
 pub(crate) use self::executor::{Action, ActionOutcome};
 use self::server::Listening;
 pub(crate) use self::webhook::Letter;
+use self::webhook::Post;
 pub use self::webhook::webhook_secret;
 use crate::input::{Input, Inputs};
 use crate::stamp::FileStamp;
 use crate::town::TownDir;
 
 /// Webhooks under way at the same time; the others wait for their turn.
-pub(crate) const WEBHOOKS_AT_ONCE: usize = 16;
+const WEBHOOKS_AT_ONCE: usize = 16;
 /// How long answers may take to reach their clients when the server ends.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
@@ -54,6 +55,8 @@ pub(crate) struct HttpEdge {
     settings: Arc<RwLock<HttpSettings>>,
     actions: BTreeMap<DispatchId, Sent>,
     webhooks: BTreeSet<BeadId>,
+    /// Made when it is first needed.
+    post: Option<Arc<Post>>,
 }
 
 /// An action that was sent.
@@ -84,6 +87,7 @@ impl HttpEdge {
             settings: Arc::default(),
             actions: BTreeMap::new(),
             webhooks: BTreeSet::new(),
+            post: None,
         }
     }
 
@@ -114,9 +118,18 @@ impl HttpEdge {
             return None;
         }
         let (town, inputs, shared) = (self.town.clone(), self.inputs.clone(), Arc::clone(&self.settings));
-        // The old one gives its address back first.
+        let token = auth::token(&town, settings).map_err(|error| error.to_string());
+        if let (Ok(token), Some((listening, as_is))) = (&token, &mut self.listening)
+            && as_is.address == wanted.address
+        {
+            // Only the token is another one: whoever is connected shows the new one from now on.
+            listening.set_token(token.clone());
+            *as_is = Listener { token_seen: FileStamp::of(&wanted.token_file), ..wanted };
+            self.trouble = None;
+            return None;
+        }
         self.listening = None;
-        let listening = auth::token(&town, settings).map_err(|error| error.to_string()).and_then(|token| {
+        let listening = token.and_then(|token| {
             let runtime = self.runtime().map_err(|error| error.to_string())?;
             Listening::start(runtime, address, token, inputs, shared)
                 .map_err(|error| format!("http.listen: cannot listen on {address}: {error}"))
@@ -193,14 +206,9 @@ impl HttpEdge {
         }
     }
 
-    /// Whether another webhook may be sent for this task.
-    pub(crate) fn may_send_webhook(&self, id: &BeadId) -> bool {
-        !self.is_sending_webhook(id) && self.may_send_more()
-    }
-
-    /// Whether another webhook may be sent at all.
-    pub(crate) fn may_send_more(&self) -> bool {
-        self.webhooks.len() < WEBHOOKS_AT_ONCE
+    /// How many more webhooks may be sent now.
+    pub(crate) fn places_for_webhooks(&self) -> usize {
+        WEBHOOKS_AT_ONCE.saturating_sub(self.webhooks.len())
     }
 
     /// Whether a webhook of this task is under way.
@@ -209,17 +217,19 @@ impl HttpEdge {
     }
 
     /// Sends a webhook; how it went comes to the loop.
-    pub(crate) fn send_webhook(&mut self, id: &BeadId, letter: Letter) {
-        let (inputs, town, task) = (self.inputs.clone(), self.town.clone(), id.clone());
+    pub(crate) fn send_webhook(&mut self, letter: Letter) {
+        let (inputs, town, task) = (self.inputs.clone(), self.town.clone(), letter.task.clone());
         let allowed = self.settings.read().unwrap_or_else(PoisonError::into_inner).webhook_allow.clone();
+        let post = self.post.get_or_insert_with(|| Arc::new(Post::open())).clone();
+        let id = letter.task.clone();
         let sending = async move {
-            let failure = letter.send(&town, &allowed).await.err();
+            let failure = post.send(letter, &town, &allowed).await.err();
             inputs.send(Input::WebhookTried { task, failure });
         };
         match self.runtime() {
             Ok(runtime) => {
                 runtime.spawn(sending);
-                self.webhooks.insert(id.clone());
+                self.webhooks.insert(id);
             }
             Err(error) => tracing::warn!(%error, "a webhook cannot be sent at present"),
         }

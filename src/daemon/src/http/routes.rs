@@ -85,7 +85,7 @@ async fn guard(State(shared): Api, mut request: Request, next: Next) -> Response
         let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "too many requests");
         return error.retryable().with(json!({"windowSec": 10, "max": most})).into_response();
     }
-    match caller(&shared.token, request.headers()) {
+    match caller(&shared.token(), request.headers()) {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -196,5 +196,14 @@ async fn cancel(State(shared): Api, id: TaskId, request: Request) -> Result<Resp
 
 async fn stats(State(shared): Api, request: Request) -> Result<Response<Body>, ApiError> {
     let caller = who(&request)?;
-    shared.ask(caller.actor(), Ask::TaskStats).await.map(|document| found(&document))
+    let document = shared.ask(caller.actor(), Ask::TaskStats).await?;
+    let Some(own) = caller.agent() else { return Ok(found(&document)) };
+    // Who else there is, is none of an agent's business.
+    let mut stats: Value = serde_json::from_str(document.get()).unwrap_or_default();
+    for part in ["queue", "metrics"] {
+        if let Some(agents) = stats[part]["agents"].as_object_mut() {
+            agents.retain(|agent, _| agent == own);
+        }
+    }
+    Ok(answer(StatusCode::OK, stats.to_string()))
 }

@@ -16,6 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
+use tokio_io_timeout::TimeoutStream;
 use tower_service::Service;
 use yard_client::{Ask, Document, Reply, Request as LoopRequest};
 use yard_engine::settings::HttpSettings;
@@ -27,6 +28,8 @@ use crate::input::{Input, Inputs, ReplyTo};
 
 /// How long a client may take to say what it wants.
 const HEADERS: Duration = Duration::from_secs(10);
+/// How long a client may read nothing of its answer.
+const WRITING: Duration = Duration::from_mins(1);
 /// Longest head of a request.
 const LONGEST_HEAD: usize = 64 * 1024;
 /// Streams of events at the same time: each has a thread that reads the journal.
@@ -41,7 +44,7 @@ pub(super) struct Listening {
 
 /// What all connections share.
 pub(super) struct Shared {
-    pub(super) token: String,
+    token: RwLock<String>,
     inputs: Inputs,
     settings: Arc<RwLock<HttpSettings>>,
     connections: Connections,
@@ -68,7 +71,7 @@ impl Listening {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
-            token,
+            token: RwLock::new(token),
             inputs,
             settings,
             connections: Connections::new(),
@@ -83,6 +86,11 @@ impl Listening {
 
     pub(super) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Opens to another token, and no longer to the old one.
+    pub(super) fn set_token(&self, token: String) {
+        *self.shared.token.write().unwrap_or_else(PoisonError::into_inner) = token;
     }
 }
 
@@ -132,11 +140,18 @@ async fn serve(stream: TcpStream, peer: Peer, router: Router) {
     });
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEADERS).max_buf_size(LONGEST_HEAD);
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(WRITING));
     // A connection that breaks concerns nobody but its client.
-    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+    let _ = server.serve_connection(TokioIo::new(Box::pin(stream)), service).await;
 }
 
 impl Shared {
+    /// The token that opens everything.
+    pub(super) fn token(&self) -> String {
+        self.token.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The settings in force.
     pub(super) fn settings(&self) -> HttpSettings {
         self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()

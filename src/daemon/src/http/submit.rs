@@ -3,7 +3,6 @@
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use axum::response::IntoResponse;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Deserializer};
@@ -19,7 +18,6 @@ use super::error::ApiError;
 use super::routes::{Api, answer, who};
 use super::server::Shared;
 use super::{address, body};
-use crate::clock::wall_clock;
 
 /// Tasks in one batch at most.
 const LARGEST_BATCH: usize = 50;
@@ -84,7 +82,7 @@ pub(super) async fn one(State(shared): Api, request: Request) -> Result<Response
     let task: TaskBody = body::json(&bytes)?;
     let mut task = task.checked(&shared)?;
     belongs_to(&caller, &task.agent)?;
-    task.key = key.map(|key| IdempotencyKey { key, fingerprint: fingerprint(&[&bytes]) });
+    task.key = key.map(|key| key_for(&task.agent, "task", &key, fingerprint(&[&bytes])));
     let agent = task.agent.clone();
     let receipt = submit(&shared, &caller, vec![task]).await?.pop();
     let receipt = receipt.ok_or_else(|| ApiError::unavailable("the task was not answered for"))?;
@@ -109,11 +107,7 @@ pub(super) async fn one(State(shared): Api, request: Request) -> Result<Response
     if let Some(position) = receipt.position {
         said["position"] = position.into();
     }
-    let mut response = answer(StatusCode::ACCEPTED, said.to_string()).into_response();
-    if replayed {
-        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
-    }
-    Ok(response)
+    Ok(with_replay(answer(StatusCode::ACCEPTED, said.to_string()), replayed))
 }
 
 /// `POST /tasks/batch`: each task by itself, in order.
@@ -148,10 +142,10 @@ pub(super) async fn batch(State(shared): Api, request: Request) -> Result<Respon
         match task.checked(&shared) {
             Err(error) => said.push(json!({"state": "rejected", "error": error.document()["error"]})),
             Ok(mut task) => {
-                task.key = key.as_ref().map(|key| IdempotencyKey {
-                    key: format!("{key}#{nth}"),
-                    fingerprint: fingerprint(&[&bytes, &nth.to_be_bytes()]),
-                });
+                let place = nth.to_be_bytes();
+                task.key = key
+                    .as_ref()
+                    .map(|key| key_for(&agent, &format!("batch {nth}"), key, fingerprint(&[&bytes, &place])));
                 places.push(nth);
                 fit.push(task);
                 said.push(Value::Null);
@@ -159,11 +153,20 @@ pub(super) async fn batch(State(shared): Api, request: Request) -> Result<Respon
         }
     }
     let receipts = if fit.is_empty() { Vec::new() } else { submit(&shared, &caller, fit).await? };
+    let replayed = !receipts.is_empty() && receipts.iter().all(|receipt| receipt.replayed);
     for (nth, receipt) in places.into_iter().zip(receipts) {
         said[nth] = batch_item(&receipt);
     }
-    let submitted = said.len();
-    Ok(answer(StatusCode::ACCEPTED, json!({"tasks": said, "submitted": submitted}).to_string()))
+    let said = json!({"tasks": said, "submitted": said.len()});
+    Ok(with_replay(answer(StatusCode::ACCEPTED, said.to_string()), replayed))
+}
+
+/// Says so if the same request was made before.
+fn with_replay(mut response: Response<Body>, replayed: bool) -> Response<Body> {
+    if replayed {
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    response
 }
 
 fn batch_item(receipt: &TaskReceipt) -> Value {
@@ -198,7 +201,11 @@ fn belongs_to(caller: &Caller, agent: &str) -> Result<(), ApiError> {
 }
 
 fn key_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
-    let Some(value) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(ApiError::bad_request("send one Idempotency-Key, not several"));
+    }
     let fits = |key: &&str| {
         (1..=LONGEST_KEY).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
     };
@@ -208,6 +215,11 @@ fn key_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
             "Idempotency-Key must be 1 to {LONGEST_KEY} visible ASCII characters"
         ))),
     }
+}
+
+/// An agent's own name for a task, or for one of a batch: the same name of another agent is another name.
+fn key_for(agent: &str, what: &str, key: &str, fingerprint: String) -> IdempotencyKey {
+    IdempotencyKey { key: format!("{agent}\n{what}\n{key}"), fingerprint }
 }
 
 fn fingerprint(parts: &[&[u8]]) -> String {
@@ -254,7 +266,17 @@ impl TaskBody {
                 return Err(bad("invalid callbackUrl: too long".to_owned()));
             }
         }
-        let deadline = given(self.deadline).map(|text| deadline(&text)).transpose()?;
+        let deadline = given(self.deadline).map(|text| Timestamp::parse_rfc3339(&text)).transpose();
+        let deadline =
+            deadline.map_err(|error| ApiError::bad_request(format!("invalid deadline format: {error}")))?;
+        let params = self.params.map(Value::Object);
+        if params.as_ref().is_some_and(body::is_too_deep) {
+            return Err(bad(format!("params are nested more than {} levels deep", body::DEEPEST)));
+        }
+        let params = params.and_then(|params| match params {
+            Value::Object(params) => Some(params),
+            _ => None,
+        });
         let formula = given(self.formula).map(|name| FormulaName::parse(&name));
         let formula = formula.transpose().map_err(|error| bad(error.to_string()))?;
         let rig = given(self.rig).map(|name| RigName::parse(&name));
@@ -273,7 +295,7 @@ impl TaskBody {
             tab,
             selector,
             reference,
-            params: self.params,
+            params,
             priority: self.priority.unwrap_or(0),
             deadline,
             callback,
@@ -284,13 +306,4 @@ impl TaskBody {
             key: None,
         })
     }
-}
-
-fn deadline(text: &str) -> Result<Timestamp, ApiError> {
-    let deadline = Timestamp::parse_rfc3339(text)
-        .map_err(|error| ApiError::bad_request(format!("invalid deadline format: {error}")))?;
-    if deadline <= wall_clock() {
-        return Err(ApiError::bad_request("deadline is in the past"));
-    }
-    Ok(deadline)
 }

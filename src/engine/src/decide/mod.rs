@@ -40,6 +40,8 @@ use crate::{FormulaName, RigName};
 pub struct Kitchen {
     /// Formulas that cannot be cooked for a rig, and why.
     pub spoiled: BTreeMap<(RigName, FormulaName), String>,
+    /// Of tasks that are submitted together, those whose formula cannot be cooked, and why.
+    pub spoiled_tasks: BTreeMap<usize, String>,
     /// What became of edits of the config file, by key.
     pub edits: BTreeMap<String, Result<ConfigEdit, Refusal>>,
 }

@@ -43,6 +43,11 @@ impl Tx<'_> {
     ) -> Result<Answer, Refusal> {
         check_priority(priority)?;
         let (bead, id) = self.scheduled(text)?;
+        if self.state().contexts[&id].task.is_some() {
+            let message =
+                format!("{bead} is a task: its place follows from the priority it was submitted with");
+            return Err(Refusal::new("task", message).hint("cancel it and submit it again with another one"));
+        }
         let before = self.state().contexts[&id].priority;
         if before == priority {
             return Ok(done(false, format!("{bead} has priority {priority} already"), &bead));

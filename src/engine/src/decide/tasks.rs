@@ -52,15 +52,16 @@ impl Tx<'_> {
     pub(super) fn task_submit(&mut self, asker: &Asker<'_>, tasks: &[NewTask]) -> Answer {
         // Whoever has ended takes no more room.
         self.settle_tasks();
-        let receipts = tasks.iter().map(|task| self.submit(asker, task)).collect();
+        let numbered = tasks.iter().enumerate();
+        let receipts = numbered.map(|(nth, task)| self.submit(asker, task, nth)).collect();
         Answer::Tasks { receipts }
     }
 
-    fn submit(&mut self, asker: &Asker<'_>, new: &NewTask) -> TaskReceipt {
+    fn submit(&mut self, asker: &Asker<'_>, new: &NewTask, nth: usize) -> TaskReceipt {
         if let Some(known) = self.known_by_key(new) {
             return known;
         }
-        let fit = match self.judge_task(asker, new) {
+        let fit = match self.judge_task(new, asker.kitchen.spoiled_tasks.get(&nth)) {
             Ok(fit) => fit,
             Err(refusal) => return TaskReceipt::refused(refusal),
         };
@@ -112,8 +113,11 @@ impl Tx<'_> {
         Some(TaskReceipt::refused(Refusal::new("idempotency_conflict", message)))
     }
 
-    fn judge_task(&self, asker: &Asker<'_>, new: &NewTask) -> Result<Fit, Refusal> {
+    fn judge_task(&self, new: &NewTask, spoiled: Option<&String>) -> Result<Fit, Refusal> {
         let state = self.state();
+        if new.deadline.is_some_and(|deadline| deadline <= self.now()) {
+            return Err(Refusal::new("past-deadline", "deadline is in the past"));
+        }
         check_title(&new.action)?;
         let rig = state.rig_for_task(new)?;
         let mut dependencies = Vec::with_capacity(new.after.len());
@@ -133,9 +137,7 @@ impl Tx<'_> {
             let message = format!("params.{name} holds a line break, which a variable of a formula cannot");
             return Err(Refusal::new("bad-params", message));
         }
-        if let Some(formula) = &new.formula
-            && let Some(error) = asker.kitchen.spoiled.get(&(rig.clone(), formula.clone()))
-        {
+        if let Some(error) = spoiled {
             return Err(Refusal::new("formula", error.clone()));
         }
         Ok(Fit { rig, formula: new.formula.clone(), dependencies })
@@ -153,6 +155,9 @@ impl Tx<'_> {
             reference: new.reference.clone(),
             params: new.params.clone(),
             priority: new.priority,
+            formula: new.formula.clone(),
+            after: new.after.iter().filter_map(|text| BeadId::parse(text).ok()).collect(),
+            max_attempts: new.max_attempts.max(1),
             deadline: new.deadline.or(usual),
             created_at: now,
             key: None,
@@ -173,6 +178,8 @@ impl Tx<'_> {
             task.id = self.state().next_task_id();
         }
         task.ended = Some(TaskEnd { at: now, state: TaskState::Rejected, error: Some(why) });
+        // What it was about in detail is its client's to know: whoever floods us must not fill the memory.
+        task.params = None;
         if let Some(webhook) = &mut task.webhook {
             webhook.next_at = Some(now);
         }
@@ -215,6 +222,11 @@ impl Tx<'_> {
     pub fn settle_tasks(&mut self) {
         while let Some(id) = self.state().task_index.to_end.first().cloned() {
             let Some((state, error)) = self.state().task_outcome(&id) else { break };
+            if let Some(context) = self.state().work(&id).and_then(|work| work.context.clone()) {
+                // It waits in vain.
+                let asker = Asker { actor: "scheduler", kitchen: &super::Kitchen::default() };
+                self.close(&asker, &context, &id, CloseReason::Cancelled, error.clone());
+            }
             let expired = state == TaskState::Failed && self.state().expired_while_queued(&id);
             self.emit(TaskEvent::Ended { id, state, error, expired });
         }

@@ -1,6 +1,7 @@
 //! What became of all tasks so far, altogether and by agent. Kept in the state, so that a restart forgets nothing.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -24,8 +25,10 @@ pub struct TaskCounts {
     pub expired: u64,
     /// Attempts begun.
     pub dispatched: u64,
-    /// How long those had waited, in milliseconds.
+    /// How long the first attempts of tasks had waited, in milliseconds.
     pub waited_ms: u64,
+    /// How many those were.
+    pub first_attempts: u64,
     /// Webhooks that arrived.
     pub webhooks_delivered: u64,
     /// Webhooks that were given up.
@@ -78,9 +81,13 @@ impl TaskCounts {
         *own += 1;
     }
 
-    pub(super) fn served(&mut self, agent: &str, order: u64, waited_ms: u64) {
+    pub(super) fn served(&mut self, agent: &str, order: u64, waited: Option<Duration>) {
         self.dispatched += 1;
-        self.waited_ms = self.waited_ms.saturating_add(waited_ms);
+        if let Some(waited) = waited {
+            let millis = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+            self.waited_ms = self.waited_ms.saturating_add(millis);
+            self.first_attempts += 1;
+        }
         let counts = self.agents.entry(agent.to_owned()).or_default();
         counts.served = counts.served.max(order);
     }

@@ -5,7 +5,10 @@ use serde_json::Value;
 
 use super::{Task, TaskEnd, TaskState};
 use crate::state::State;
-use crate::{BeadId, DispatchId, Timestamp};
+use crate::{BeadId, DispatchId, Millis, Timestamp};
+
+/// However short results are kept, a task that others wait for is looked at only so often.
+const KEPT_AT_LEAST: Millis = Millis::minutes(1);
 
 /// What can happen to a task, besides what happens to its bead, its request and its attempts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -105,8 +108,15 @@ impl State {
                         webhook.next_at = Some(at);
                     }
                 });
+                // Whoever waited for it may wait in vain now.
+                for waiting in self.dependents_of(id).cloned().collect::<Vec<_>>() {
+                    self.refresh_task(&waiting);
+                }
             }
-            TaskEvent::Kept { id } => self.change_task(id, |task| task.kept_at = Some(at)),
+            TaskEvent::Kept { id } => {
+                let from = at.after(KEPT_AT_LEAST.duration());
+                self.change_task(id, |task| task.kept_at = Some(from));
+            }
             TaskEvent::Retired { ids, .. } => {
                 for id in ids {
                     self.forget_task(id);
@@ -154,7 +164,8 @@ impl State {
     /// Notes that an attempt of a task begins.
     pub(crate) fn note_attempt(&mut self, id: &DispatchId, order: u64, at: Timestamp) {
         if let Some(task) = self.tasks.get(id.bead()) {
-            let waited = u64::try_from(at.since(task.created_at).as_millis()).unwrap_or(u64::MAX);
+            // Later attempts waited for the earlier ones.
+            let waited = (id.attempt() == 1).then(|| at.since(task.created_at));
             self.task_counts.served(&task.agent, order, waited);
         }
     }

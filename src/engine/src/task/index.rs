@@ -20,7 +20,7 @@ pub(crate) struct TaskIndex {
     pub(crate) to_end: BTreeSet<BeadId>,
     /// Tasks that are over, by when they came to their end.
     pub(crate) finished: BTreeSet<(Timestamp, BeadId)>,
-    /// Those of them that were rejected.
+    /// Tasks that were rejected, told or not.
     pub(crate) rejected: BTreeSet<(Timestamp, BeadId)>,
     /// Webhooks, by when they are to be sent.
     pub(crate) webhooks: BTreeSet<(Timestamp, BeadId)>,
@@ -90,9 +90,9 @@ impl State {
         }
         if let Some(at) = finished {
             index.finished.insert((at, id.clone()));
-            if state == TaskState::Rejected {
-                index.rejected.insert((at, id.clone()));
-            }
+        }
+        if let Some(end) = task.ended.as_ref().filter(|end| end.state == TaskState::Rejected) {
+            index.rejected.insert((end.at, id.clone()));
         }
         if let Some(at) = task.webhook.as_ref().and_then(|webhook| webhook.next_at) {
             index.webhooks.insert((at, id.clone()));
@@ -108,7 +108,9 @@ impl State {
         let index = &mut self.task_index;
         if let Some(at) = task.finished_at() {
             index.finished.remove(&(at, id.clone()));
-            index.rejected.remove(&(at, id.clone()));
+        }
+        if let Some(end) = &task.ended {
+            index.rejected.remove(&(end.at, id.clone()));
         }
         if let Some(at) = task.webhook.as_ref().and_then(|webhook| webhook.next_at) {
             index.webhooks.remove(&(at, id.clone()));

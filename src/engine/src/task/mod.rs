@@ -11,12 +11,12 @@ pub(crate) use index::TaskIndex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::bead::Verdict;
+use crate::bead::{Bead, Verdict};
 use crate::context::CloseReason;
 use crate::dispatch::{Dispatch, StopReason};
 use crate::state::State;
 use crate::stored::is_default;
-use crate::{BeadId, Timestamp};
+use crate::{BeadId, FormulaName, Timestamp};
 
 /// What the ids of tasks begin with.
 pub const TASK_PREFIX: &str = "tsk_";
@@ -48,6 +48,15 @@ pub struct Task {
     /// Lower is sooner, inside its agent's lane.
     #[serde(default, skip_serializing_if = "is_default")]
     pub priority: i64,
+    /// The formula it runs by, instead of an action.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub formula: Option<FormulaName>,
+    /// What must be done first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<BeadId>,
+    /// Attempts altogether.
+    #[serde(default = "one")]
+    pub max_attempts: u32,
     /// Not done by then: failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
@@ -68,6 +77,10 @@ pub struct Task {
     /// Its time was up, but others waited for it: it was given as much again from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_at: Option<Timestamp>,
+}
+
+fn one() -> u32 {
+    1
 }
 
 impl Task {
@@ -226,8 +239,11 @@ impl State {
     pub(crate) fn task_outcome(&self, id: &BeadId) -> Option<(TaskState, Option<String>)> {
         let entry = self.beads.get(id)?;
         let work = &entry.work;
-        if work.live.is_some() || work.context.is_some() {
+        if work.live.is_some() {
             return None;
+        }
+        if work.context.is_some() {
+            return self.waits_in_vain(&entry.bead).map(|why| (TaskState::Failed, Some(why)));
         }
         if entry.bead.is_closed() {
             return Some((TaskState::Done, None));
@@ -241,6 +257,16 @@ impl State {
             Some(Verdict::Cancelled) => Some((TaskState::Cancelled, None)),
             None => Some((TaskState::Cancelled, Some("it was taken off the schedule".to_owned()))),
         }
+    }
+
+    /// Why a task that waits for others will never run: one of them has come to another end than being done.
+    fn waits_in_vain(&self, bead: &Bead) -> Option<String> {
+        bead.dependencies.iter().find_map(|edge| {
+            let other = self.tasks.get(&edge.on)?;
+            let state = other.ended.as_ref()?.state;
+            (state != TaskState::Done)
+                .then(|| format!("{}, which it waits for, is {}", other.id, state.as_str()))
+        })
     }
 
     fn why_it_failed(&self, id: &BeadId) -> Option<String> {

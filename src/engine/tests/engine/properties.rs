@@ -233,7 +233,7 @@ fn task_events(town: &mut Town) {
     town.runs(&first);
     let dispatch = town.live(&first);
     town.act(|tx| tx.task_answered(&dispatch, serde_json::json!({"ok": true})));
-    town.crashes(&first);
+    town.exits_ok(&first);
     town.advance(Millis(0));
     let due: Vec<_> = town.state.due_webhooks(town.now).map(|task| task.id.clone()).collect();
     let failure = |error: &str| Some(WebhookFailure { error: error.to_owned(), hopeless: true });

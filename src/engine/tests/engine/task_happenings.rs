@@ -3,10 +3,11 @@
 use proptest::prelude::*;
 use yard_engine::bead::BeadChange;
 use yard_engine::command::{NewConvoy, NewTask};
+use yard_engine::dispatch::Category;
 use yard_engine::{Command, Millis, WebhookFailure};
 
 use crate::tasks::task_of;
-use crate::town::{Town, sling_of};
+use crate::town::{Town, exit, sling_of};
 
 /// What may happen to tasks; numbers are taken modulo what there is.
 #[derive(Debug, Clone)]
@@ -90,13 +91,14 @@ pub(crate) fn task_happens(town: &mut Town, happening: &TaskHappening) {
             let actions = town.state.live_dispatches().filter(|it| it.is_action());
             let actions: Vec<_> = actions.map(|it| it.id.clone()).collect();
             let Some(id) = actions.get(nth % actions.len().max(1)) else { return };
-            town.act(|tx| match happening {
-                TaskHappening::Lost(_) => tx.action_lost(id),
-                _ => {
-                    tx.worker_running(id, None);
-                    tx.task_answered(id, serde_json::json!(1));
-                    tx.worker_ended(id, &crate::town::exit(0, yard_engine::dispatch::Category::Crash));
+            let lost = matches!(happening, TaskHappening::Lost(_));
+            town.act(|tx| {
+                if lost {
+                    return tx.action_lost(id);
                 }
+                tx.worker_running(id, None);
+                tx.task_answered(id, serde_json::json!(1));
+                tx.worker_ended(id, &exit(0, Category::Crash));
             });
         }
         TaskHappening::WebhookTried { nth, failed, hopeless } => {

@@ -324,13 +324,13 @@ fn results_are_kept_for_their_time_and_then_forgotten_altogether() {
 #[test]
 fn a_task_that_others_wait_for_is_kept_longer() {
     let mut town = Town::new();
-    town.configure(|settings| settings.results_ttl = Millis::minutes(5));
+    town.configure(|settings| (settings.results_ttl, settings.http.max_inflight) = (Millis::minutes(5), 1));
     let first = submit_one(&mut town, task_of("a"));
     let far = Some(town.in_time(Millis::minutes(600)));
     let after = vec![first.clone()];
     let second = submit_one(&mut town, NewTask { after, deadline: far, ..task_of("b") });
     start(&mut town);
-    fails(&mut town, &first);
+    answers(&mut town, &first);
     town.advance(Millis::minutes(6));
     assert!(town.state.task(&bead_id(&first)).is_some());
     cancel(&mut town, &second);
@@ -340,13 +340,56 @@ fn a_task_that_others_wait_for_is_kept_longer() {
 }
 
 #[test]
+fn whoever_waits_for_a_task_that_was_not_done_fails_with_it() {
+    let mut town = Town::new();
+    let first = submit_one(&mut town, task_of("a"));
+    let formula = "work".parse().ok();
+    let second = submit_one(&mut town, NewTask { after: vec![first.clone()], formula, ..task_of("b") });
+    let third = submit_one(&mut town, NewTask { after: vec![second.clone()], ..task_of("c") });
+    cancel(&mut town, &first);
+    assert_eq!(state_of(&town, &second), TaskState::Failed);
+    assert_eq!(error_of(&town, &second), format!("{first}, which it waits for, is cancelled"));
+    assert_eq!(error_of(&town, &third), format!("{second}, which it waits for, is failed"));
+    let late = submit_one(&mut town, NewTask { after: vec![first.clone()], ..task_of("d") });
+    town.advance(Millis(0));
+    assert_eq!(state_of(&town, &late), TaskState::Failed);
+}
+
+#[test]
+fn the_place_of_a_task_is_not_a_sling_priority() {
+    let mut town = Town::new();
+    let id = submit_one(&mut town, task_of("a"));
+    assert_eq!(town.refuses(&Command::Priority { id, priority: 99 }).code, "task");
+}
+
+// D12, also with retries: what an earlier attempt took is no wait.
+#[test]
+fn the_wait_is_that_of_first_attempts() {
+    let mut town = Town::new();
+    let far = Some(town.in_time(Millis::minutes(600)));
+    let id = submit_one(&mut town, NewTask { max_attempts: 2, deadline: far, ..task_of("a") });
+    town.advance(Millis::seconds(3));
+    start(&mut town);
+    town.advance(Millis::minutes(5));
+    fails(&mut town, &id);
+    town.advance(Millis::minutes(2));
+    start(&mut town);
+    let counts = town.state.task_counts();
+    assert_eq!((counts.dispatched, counts.first_attempts, counts.waited_ms), (2, 1, 3000));
+}
+
+#[test]
 fn a_client_that_never_stops_trying_does_not_fill_the_memory() {
     let mut town = Town::new();
     town.configure(|settings| settings.http.max_queue = 1);
     submit_one(&mut town, task_of("a"));
-    submit(&mut town, vec![task_of("a"); 10_050]);
-    assert_eq!(town.state.tasks().count(), 10_001);
+    let params = serde_json::from_value(json!({"text": "x".repeat(1000)})).expect("an object");
+    let callback = Some("https://x.example/".to_owned());
+    let task = NewTask { params: Some(params), callback, ..task_of("a") };
+    submit(&mut town, vec![task; 10_050]);
+    assert_eq!(town.state.tasks().count(), 10_001, "also while nobody could be told");
     assert_eq!(town.state.task_counts().rejected, 10_050);
+    assert!(town.state.tasks().skip(1).all(|task| task.params.is_none()), "without what makes them large");
 }
 
 // Webhooks.

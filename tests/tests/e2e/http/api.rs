@@ -126,6 +126,14 @@ fn a_batch_is_taken_in_item_by_item() {
     assert!(said["tasks"][0]["taskId"].is_string() && said["tasks"][3]["taskId"].is_string());
     assert_eq!(said["tasks"][1]["error"], "invalid task: missing required field 'action'");
     assert!(said["tasks"][4]["error"].as_str().expect("an error").contains("callbackUrl"));
+    assert_eq!(said["tasks"][3]["error"], "rejected: agent queue full for \"a\" (2/2)");
+    let shell = |params: Value| json!({"action": "x", "formula": "shell", "params": params});
+    let mixed = json!({"agentId": "b", "tasks": [shell(json!({"command": "true"})), shell(json!({}))]});
+    let mixed = http.post("/tasks/batch", &mixed).json();
+    assert_eq!(
+        (&mixed["tasks"][0]["state"], &mixed["tasks"][1]["state"]),
+        (&json!("queued"), &json!("rejected"))
+    );
     let refused = |body: Value| {
         let answer = http.post("/tasks/batch", &body);
         (answer.status, answer.code(), answer.error())
@@ -230,16 +238,49 @@ fn the_same_request_under_the_same_key_is_one_task() {
     assert_eq!(first.json()["taskId"], again.json()["taskId"]);
     assert_eq!(again.header("idempotency-replayed"), Some("true"));
     assert_eq!(first.header("idempotency-replayed"), None);
-    let other = send("k1", &click("b"));
+    let other = send("k1", &json!({"agentId": "a", "action": "type", "tabId": "tab-1"}));
     assert_eq!((other.status, other.code().as_str()), (422, "idempotency_conflict"));
     assert_ne!(send("k2", &click("a")).json()["taskId"], first.json()["taskId"]);
     assert_eq!(http.get("/tasks").json()["count"], 2);
     assert_eq!(send(&"x".repeat(256), &click("a")).status, 400);
+    // Another agent's key is another key, and so is that of a batch.
+    let foreign = send("k2", &click("b"));
+    assert_eq!((foreign.status, foreign.header("idempotency-replayed")), (202, None));
+    let both = [("Idempotency-Key", "x"), ("Idempotency-Key", "y")];
+    assert_eq!(http.send("POST", "/tasks", &both, click("a").to_string().as_bytes()).status, 400);
     let batch = json!({"agentId": "a", "tasks": [{"action": "x"}, {"action": "y"}]});
     let twice = [(); 2].map(|()| {
         http.send("POST", "/tasks/batch", &[("Idempotency-Key", "b")], batch.to_string().as_bytes()).json()
     });
     assert_eq!(twice[0]["tasks"][1]["taskId"], twice[1]["tasks"][1]["taskId"]);
+}
+
+#[test]
+fn a_request_that_is_made_again_after_its_deadline_is_still_the_same() {
+    let (_town, http) = paused(&[]);
+    let at = std::time::SystemTime::now() + std::time::Duration::from_millis(700);
+    let millis = at.duration_since(std::time::SystemTime::UNIX_EPOCH).expect("after 1970").as_millis() as i64;
+    let mut task = click("a");
+    task["deadline"] = yard_engine::Timestamp::from_millis(millis).to_string().into();
+    let send = || http.send("POST", "/tasks", &[("Idempotency-Key", "k")], task.to_string().as_bytes());
+    let first = send();
+    assert_eq!(first.status, 202, "{}", first.json());
+    let id = first.json()["taskId"].as_str().expect("an id").to_owned();
+    http.await_state(&id, "failed");
+    let again = send();
+    assert_eq!((again.status, again.json()["taskId"].as_str()), (202, Some(id.as_str())));
+    assert_eq!(http.post("/tasks", &task).error(), "deadline is in the past");
+}
+
+#[test]
+fn a_new_token_counts_at_once_and_the_old_one_no_longer() {
+    let (town, http) = paused(&[]);
+    let path = town.root().join(".yardmaster/http-token");
+    std::fs::write(&path, "another-token-of-many-letters\n").expect("written");
+    let new = http.with(Some("Bearer another-token-of-many-letters"));
+    wait_until("it is noticed, without a moment of silence", || new.get("/tasks").status == 200);
+    assert_eq!(http.get("/tasks").code(), "bad_token");
+    assert!(town.json(["alerts"])["alerts"].as_array().is_some_and(Vec::is_empty));
 }
 
 #[test]
