@@ -2,8 +2,8 @@
 //! belongs to that agent. Nothing is stored for sessions: a session is the agent's name and a proof that whoever has the
 //! token gave it out.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -23,6 +23,8 @@ use crate::town::TownDir;
 const USUAL_FILE: &str = ".yardmaster/http-token";
 /// A shorter token could be guessed.
 const SHORTEST: usize = 16;
+/// A longer one is some other file.
+const LONGEST: usize = 1024;
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
@@ -30,9 +32,11 @@ pub enum TokenError {
     /// The file cannot be read or made.
     #[error("http.token_file: {0}: {1}")]
     Io(PathBuf, io::Error),
-    /// The file holds too little.
-    #[error("http.token_file: {0} holds fewer than {SHORTEST} characters; remove it and a new token is made")]
-    TooShort(PathBuf),
+    /// What the file holds is no token.
+    #[error(
+        "http.token_file: {0} holds no token of {SHORTEST} to {LONGEST} visible characters; remove it and one is made"
+    )]
+    Unfit(PathBuf),
 }
 
 /// Where the token lies.
@@ -48,7 +52,7 @@ pub fn token(town: &TownDir, settings: &HttpSettings) -> Result<String, TokenErr
 /// The secret in a file, made if there is none, readable by its owner alone.
 pub(super) fn secret(path: &Path, write: impl Fn(&[u8]) -> String) -> Result<String, TokenError> {
     let failed = |error| TokenError::Io(path.to_owned(), error);
-    match fs::read_to_string(path) {
+    match read_start(path) {
         Ok(text) => {
             let open = fs::metadata(path).is_ok_and(|it| it.permissions().mode() & 0o077 != 0);
             if open {
@@ -56,14 +60,20 @@ pub(super) fn secret(path: &Path, write: impl Fn(&[u8]) -> String) -> Result<Str
                 fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
             }
             let text = text.trim();
-            if text.len() < SHORTEST {
-                return Err(TokenError::TooShort(path.to_owned()));
-            }
-            Ok(text.to_owned())
+            let fits =
+                (SHORTEST..=LONGEST).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
+            if fits { Ok(text.to_owned()) } else { Err(TokenError::Unfit(path.to_owned())) }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => make_secret(path, write).map_err(failed),
         Err(error) => Err(failed(error)),
     }
+}
+
+/// As much of a file as a secret could be, and a little more to notice that it is not one.
+fn read_start(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(LONGEST as u64 + 8).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// Two processes may do this at once: the first one's stays, and both have it.
@@ -212,6 +222,8 @@ mod tests {
         assert_eq!(secret(&path).expect("read"), made);
         assert_eq!(mode(), 0o600);
         fs::write(&path, "short\n").expect("written");
-        assert!(matches!(secret(&path), Err(TokenError::TooShort(_))));
+        assert!(matches!(secret(&path), Err(TokenError::Unfit(_))));
+        fs::write(&path, vec![0; 100_000]).expect("written");
+        assert!(matches!(secret(&path), Err(TokenError::Unfit(_))));
     }
 }

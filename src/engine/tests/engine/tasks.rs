@@ -178,7 +178,13 @@ fn cancelling_what_waits_lets_nobody_exceed_the_limits() {
         cancel(&mut town, &waits);
         assert_eq!(state_of(&town, &waits), TaskState::Cancelled);
     }
-    submit_one(&mut town, task_of("a"));
+    let far = Some(town.in_time(Millis::minutes(600)));
+    for deadline in [town.in_time(Millis::seconds(1)), town.in_time(Millis::seconds(2))] {
+        submit_one(&mut town, NewTask { deadline: Some(deadline), ..task_of("a") });
+    }
+    town.advance(Millis::seconds(5));
+    assert_eq!(town.state.task_counts().expired, 2);
+    submit_one(&mut town, NewTask { deadline: far, ..task_of("a") });
     assert!(start(&mut town).is_empty(), "{running} still runs");
 }
 
