@@ -283,7 +283,7 @@ impl State {
         }
         let rig = match context {
             Some(context) => self.rigs.get(&context.fields.target_rig),
-            None => self.rig_of(&bead.id),
+            None => self.rig_of(&bead.id).or_else(|| self.rig_of_task(&bead.id)),
         };
         match rig {
             None => {

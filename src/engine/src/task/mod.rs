@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use crate::bead::{Bead, Verdict};
 use crate::context::CloseReason;
 use crate::dispatch::{Dispatch, StopReason};
+use crate::rig::Rig;
 use crate::state::State;
 use crate::stored::is_default;
 use crate::{BeadId, FormulaName, Timestamp};
@@ -222,6 +223,13 @@ impl State {
             Some(dispatch) if dispatch.running_at.is_none() => TaskState::Assigned,
             Some(_) => TaskState::Running,
         }
+    }
+
+    /// The rig that a task was given: its id says nothing about that.
+    pub(crate) fn rig_of_task(&self, id: &BeadId) -> Option<&Rig> {
+        let work = self.tasks.get(id).and_then(|task| self.work(&task.id))?;
+        let context = self.contexts.get(work.context.as_ref().or(work.last_context.as_ref())?)?;
+        self.rigs.get(&context.fields.target_rig)
     }
 
     /// Its attempt that began last.

@@ -482,6 +482,17 @@ fn a_task_that_is_over_stays_over() {
 }
 
 #[test]
+fn a_task_has_a_rig_although_its_id_names_none() {
+    let mut town = Town::new();
+    let waits = submit_one(&mut town, task_of("a"));
+    let slung = town.sling_with(&waits, |request| request.rig = None);
+    assert_eq!(slung.action, yard_engine::command::SlingAction::AlreadyScheduled);
+    start(&mut town);
+    fails(&mut town, &waits);
+    assert!(!town.why(&waits).contains("no rig"), "{}", town.why(&waits));
+}
+
+#[test]
 fn what_a_task_comes_to_is_no_alert_and_no_problem_of_the_operator() {
     let mut town = Town::new();
     let id = submit_one(&mut town, task_of("a"));
