@@ -229,6 +229,8 @@ fn way_out(state: &State, bead: &BeadId, reason: &Reason) -> Option<Way> {
         C::Paused => way("let dispatch go on".to_owned(), &["scheduler", "resume"]),
         C::RigParked => way(format!("let rig {rig} go on"), &["rig", "unpark", rig]),
         C::RigDocked => way(format!("let rig {rig} go on"), &["rig", "undock", rig]),
+        // A task comes to one end, of which its client was told.
+        C::CircuitBroken | C::RetriesExhausted if state.task(bead).is_some() => None,
         C::CircuitBroken | C::RetriesExhausted => {
             way(format!("retry {id}, once its cause is mended"), &["scheduler", "retry", id])
         }
@@ -237,22 +239,12 @@ fn way_out(state: &State, bead: &BeadId, reason: &Reason) -> Option<Way> {
             way(format!("launch {}", convoy.id), &["convoy", "launch", convoy.id.as_str()])
         }
         C::Capacity => {
-            let limit = reason.limit.as_deref().unwrap_or("town");
-            let (key, current) = match limit.split_once(' ') {
-                Some(("rig", name)) => (
-                    format!("rig.{name}.max_polecats"),
-                    room(state, |l| matches!(l, Limit::Rig(r) if r.as_str() == name)),
-                ),
-                Some(("account", name)) => (
-                    format!("account.{name}.max_polecats"),
-                    room(state, |l| matches!(l, Limit::Account(a) if a.as_str() == name)),
-                ),
-                _ => ("scheduler.max_polecats".to_owned(), room(state, |l| *l == Limit::Town)),
-            };
-            let more = current.unwrap_or(0) + 1;
+            let limits = state.limits_of(bead);
+            let full = limits.iter().find(|limit| reason.limit.as_deref() == Some(limit.name().as_str()))?;
+            let max = state.room(full).max?;
             way(
-                format!("one more slot: {limit} {} to {more}", more - 1),
-                &["config", "set", &key, &more.to_string()],
+                format!("one more slot: {} {max} to {}", full.name(), max + 1),
+                &["config", "set", &full.setting(), &(max + 1).to_string()],
             )
         }
         C::MissingDependency => {
@@ -282,6 +274,38 @@ fn way_out(state: &State, bead: &BeadId, reason: &Reason) -> Option<Way> {
     }
 }
 
-fn room(state: &State, which: impl Fn(&Limit) -> bool) -> Option<u64> {
-    state.limits().into_iter().find(|(limit, _)| which(limit)).and_then(|(_, room)| room.max)
+#[cfg(test)]
+mod tests {
+    use yard_engine::Command;
+    use yard_engine::command::NewTask;
+
+    use super::*;
+    use crate::testing::Yard;
+
+    fn submit(yard: &mut Yard, agent: &str) -> BeadId {
+        let task = NewTask { agent: agent.to_owned(), action: "click".to_owned(), ..NewTask::default() };
+        yard.command(&Command::TaskSubmit { tasks: vec![task] }).expect("it is taken in");
+        yard.state.tasks().last().expect("a task").id.clone()
+    }
+
+    #[test]
+    fn a_full_limit_is_raised_by_its_own_setting() {
+        let mut yard = Yard::new();
+        yard.configure(|settings| {
+            (settings.http.max_inflight, settings.http.max_per_agent_inflight) = (2, 1);
+        });
+        submit(&mut yard, "a");
+        let second = submit(&mut yard, "a");
+        yard.pass();
+        let ways = |yard: &Yard, id: &BeadId| -> Vec<String> {
+            let ways = ways_out(&yard.state, &Forecasts::default(), id, yard.now);
+            ways.iter().map(|way| way.line.join(" ")).collect()
+        };
+        assert_eq!(ways(&yard, &second), ["config set http.max_per_agent_inflight 2"]);
+        submit(&mut yard, "b");
+        yard.pass();
+        let third = submit(&mut yard, "c");
+        yard.pass();
+        assert_eq!(ways(&yard, &third), ["config set http.max_inflight 3"]);
+    }
 }

@@ -118,7 +118,12 @@ pub enum Ask {
         agent: Option<String>,
     },
     /// What becomes of them altogether.
-    TaskStats,
+    TaskStats {
+        /// By name only this agent.
+        agent: Option<String>,
+    },
+    /// Whether whoever serves can take in what must not be lost.
+    Health,
     /// Figures for a monitoring system.
     Metrics,
     /// `alerts`.

@@ -37,12 +37,13 @@ pub(crate) fn is_read(ask: &Ask) -> bool {
         | Ask::Alerts { .. }
         | Ask::Tasks { .. }
         | Ask::Task { .. }
-        | Ask::TaskStats
+        | Ask::TaskStats { .. }
         | Ask::Metrics
         | Ask::Show { .. }
         | Ask::Why { .. }
         | Ask::LogOf { .. } => true,
         Ask::Command { .. }
+        | Ask::Health
         | Ask::Events { .. }
         | Ask::Attach { .. }
         | Ask::Wait { .. }
@@ -82,7 +83,7 @@ impl Desk<'_> {
             Ask::Task { id, agent } => {
                 Reply::document(&views::task::task_by_id(state, id, agent.as_deref())?)
             }
-            Ask::TaskStats => Reply::document(&views::task::task_stats(state)),
+            Ask::TaskStats { agent } => Reply::document(&views::task::task_stats(state, agent.as_deref())),
             Ask::Metrics => Reply::document(&views::metrics(state, self.daemon.running)),
             Ask::Show { id } => self.show(id)?,
             Ask::Why { id } if state.find_convoy(id).is_ok() => {
@@ -95,6 +96,7 @@ impl Desk<'_> {
             }
             Ask::LogOf { id } => Reply::document(&self.log_of(id)?),
             Ask::Command { .. }
+            | Ask::Health
             | Ask::Events { .. }
             | Ask::Attach { .. }
             | Ask::Wait { .. }

@@ -3,9 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::context::Context;
 use crate::state::State;
 use crate::task::TaskPlace;
-use crate::{AccountName, RigName};
+use crate::{AccountName, BeadId, RigName};
 
 /// A configured limit on live workers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -49,6 +50,32 @@ impl Limit {
     }
 }
 
+impl Limit {
+    /// The setting that raises it.
+    pub fn setting(&self) -> String {
+        match self {
+            Self::Town => "scheduler.max_polecats".to_owned(),
+            Self::Rig(name) => format!("rig.{name}.max_polecats"),
+            Self::Account(name) => format!("account.{name}.max_polecats"),
+            Self::Tasks => "http.max_inflight".to_owned(),
+            Self::TasksOf(_) => "http.max_per_agent_inflight".to_owned(),
+        }
+    }
+
+    /// Whom it counts.
+    fn counts(&self) -> &'static str {
+        match self {
+            Self::Town | Self::Rig(_) | Self::Account(_) => "workers busy",
+            Self::Tasks | Self::TasksOf(_) => "under way",
+        }
+    }
+
+    /// That it leaves no room, in words.
+    pub(crate) fn is_full(&self, active: u64, max: u64) -> String {
+        format!("{}: {active} of {max} {}", self.name(), self.counts())
+    }
+}
+
 /// How much room a limit leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
@@ -84,6 +111,12 @@ impl State {
             Limit::TasksOf(_) => Some(self.settings.http.max_per_agent_inflight),
         };
         Room { max, active: self.active.get(limit).copied().unwrap_or(0) }
+    }
+
+    /// The limits that a scheduled bead counts against when it runs.
+    pub fn limits_of(&self, bead: &BeadId) -> Vec<Limit> {
+        let context = self.work(bead).and_then(|work| self.contexts.get(work.context.as_ref()?));
+        context.into_iter().flat_map(Context::limits).collect()
     }
 
     /// Every limit that is configured or in use, town first.

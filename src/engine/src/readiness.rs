@@ -283,7 +283,7 @@ impl State {
         }
         let rig = match context {
             Some(context) => self.rigs.get(&context.fields.target_rig),
-            None => self.rig_of(&bead.id).or_else(|| self.rig_of_task(&bead.id)),
+            None => self.rig_of(&bead.id),
         };
         match rig {
             None => {
@@ -436,8 +436,7 @@ impl State {
             let room = self.room(&limit);
             if let (false, Some(max)) = (room.has_room(), room.max) {
                 tell(C::Capacity, &|| {
-                    let message = format!("{}: {} of {max} workers busy", limit.name(), room.active);
-                    let reason = Reason::new(C::Capacity, message);
+                    let reason = Reason::new(C::Capacity, limit.is_full(room.active, max));
                     Reason { limit: Some(limit.name()), ..reason }
                 })?;
             }

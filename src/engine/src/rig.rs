@@ -134,7 +134,7 @@ impl State {
         }
     }
 
-    /// The rig a bead belongs to: the one with the longest registered prefix of its id.
+    /// The rig a bead belongs to: the one with the longest registered prefix of its id, or the one that a task was given.
     pub fn rig_of(&self, bead: &BeadId) -> Option<&Rig> {
         let text = bead.as_str();
         let mut end = text.len();
@@ -145,7 +145,7 @@ impl State {
             }
             end = hyphen;
         }
-        None
+        self.rig_of_task(bead)
     }
 
     /// The rigs of many beads, one after the other.
@@ -181,7 +181,8 @@ impl<'a> RigsOfBeads<'a> {
     /// As [`State::rig_of`].
     pub fn of(&mut self, bead: &'a BeadId) -> Option<&'a Rig> {
         let text = bead.as_str();
-        let prefix = text.rfind('-').map_or("", |hyphen| &text[..hyphen]);
+        let Some(hyphen) = text.rfind('-') else { return self.state.rig_of(bead) };
+        let prefix = &text[..hyphen];
         match self.last {
             Some((last, rig)) if last == prefix => rig,
             Some(_) | None => {

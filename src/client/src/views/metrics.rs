@@ -43,6 +43,6 @@ pub fn metrics(state: &State, dispatches: bool) -> MetricsView {
         paused: state.pause().is_some(),
         alerts: state.alerts().filter(|alert| alert.acked_by.is_none()).count(),
         dispatches,
-        tasks: task_stats(state),
+        tasks: task_stats(state, None),
     }
 }

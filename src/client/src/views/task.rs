@@ -285,9 +285,11 @@ pub struct TaskConfigView {
     pub result_ttl: String,
 }
 
-/// The figures.
-pub fn task_stats(state: &State) -> TaskStatsView {
+/// The figures; by name only of one agent, if only that one may know.
+pub fn task_stats(state: &State, only: Option<&str>) -> TaskStatsView {
     let agents = state.busy_task_agents();
+    let total_inflight = agents.values().map(|(_, inflight)| inflight).sum();
+    let shown = |agent: &str| only.is_none_or(|only| only == agent);
     let (counts, http) = (state.task_counts(), &state.settings().http);
     let of_agent = |counts: &yard_engine::task::AgentCounts| AgentMetricsView {
         submitted: counts.submitted,
@@ -299,9 +301,10 @@ pub fn task_stats(state: &State) -> TaskStatsView {
     TaskStatsView {
         queue: TaskQueueView {
             total_queued: state.waiting_tasks(),
-            total_inflight: agents.values().map(|(_, inflight)| inflight).sum(),
+            total_inflight,
             agents: agents
                 .into_iter()
+                .filter(|(agent, _)| shown(agent))
                 .map(|(agent, (queued, inflight))| (agent.to_owned(), AgentQueueView { queued, inflight }))
                 .collect(),
         },
@@ -319,7 +322,12 @@ pub fn task_stats(state: &State) -> TaskStatsView {
             },
             webhooks_delivered: counts.webhooks_delivered,
             webhooks_abandoned: counts.webhooks_abandoned,
-            agents: counts.agents.iter().map(|(agent, counts)| (agent.clone(), of_agent(counts))).collect(),
+            agents: counts
+                .agents
+                .iter()
+                .filter(|(agent, _)| shown(agent))
+                .map(|(agent, counts)| (agent.clone(), of_agent(counts)))
+                .collect(),
         },
         config: TaskConfigView {
             strategy: "fair-fifo".to_owned(),

@@ -49,6 +49,17 @@ impl Core {
                     Err(refusal) => Owed::Reply(reply_to, Reply::Error(refusal)),
                 });
             }
+            Ask::Health => {
+                owed.push(Owed::Reply(
+                    reply_to,
+                    match &self.read_only {
+                        Some(why) => Reply::Error(Refusal::new("read-only", why.clone())),
+                        None => {
+                            Reply::document(&json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))
+                        }
+                    },
+                ));
+            }
             Ask::Events { query } => {
                 let follow = self.role.dispatches_by_itself();
                 send_events(&self.town, query, reply_to, follow.then(|| Arc::clone(&self.published)));

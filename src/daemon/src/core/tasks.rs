@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use yard_client::views;
-use yard_engine::dispatch::{Category, StopReason};
+use yard_engine::dispatch::StopReason;
 use yard_engine::{BeadId, DispatchId, Timestamp, WebhookFailure, WorkerExit};
 
 use super::Core;
@@ -46,31 +46,7 @@ impl Core {
 
     pub(super) fn action_answered(&mut self, id: &DispatchId, outcome: ActionOutcome) {
         self.http.answered(id, &outcome);
-        self.end_action(id, &outcome);
-    }
-
-    fn end_action(&mut self, id: &DispatchId, outcome: &ActionOutcome) {
-        self.store.decide(self.now, |tx| {
-            let message = match outcome {
-                Ok(answer) => {
-                    tx.task_answered(id, answer.clone());
-                    String::new()
-                }
-                Err(error) => error.clone(),
-            };
-            let exit = WorkerExit {
-                code: Some(i32::from(outcome.is_err())),
-                signal: None,
-                step: None,
-                stopped: false,
-                awaits_close: false,
-                category: Category::Crash,
-                active: None,
-                resumes: false,
-                message,
-            };
-            tx.worker_ended(id, &exit);
-        });
+        self.store.decide(self.now, |tx| tx.action_answered(id, outcome));
     }
 
     /// What a task that ran in a worker has to show: how it ended, and the end of what it wrote.
@@ -86,7 +62,7 @@ impl Core {
             Some(Sent::UnderWay(_)) => {}
             Some(Sent::Answered(outcome)) => {
                 let outcome = outcome.clone();
-                self.end_action(id, &outcome);
+                self.store.decide(self.now, |tx| tx.action_answered(id, outcome));
             }
             None => self.store.decide(self.now, |tx| tx.action_lost(id)),
         }

@@ -40,6 +40,21 @@ pub struct WorkerExit {
 }
 
 impl WorkerExit {
+    /// A good end, of which nothing more is known.
+    pub fn succeeded() -> Self {
+        Self {
+            code: Some(0),
+            signal: None,
+            step: None,
+            stopped: false,
+            awaits_close: false,
+            category: Category::Crash,
+            active: None,
+            resumes: false,
+            message: String::new(),
+        }
+    }
+
     fn is_success(&self) -> bool {
         self.code == Some(0) && self.signal.is_none() && !self.stopped
     }

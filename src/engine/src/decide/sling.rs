@@ -204,7 +204,7 @@ impl Tx<'_> {
         if state.is_town_level(id) {
             return no(left_out, "not-dispatchable", format!("{id} is town-level and never dispatched"));
         }
-        let home = state.rig_of(id).or_else(|| state.rig_of_task(id));
+        let home = state.rig_of(id);
         let Some(rig) = request.rig.as_ref().and_then(|name| state.rigs.get(name)).or(home) else {
             let message = format!("no rig owns the prefix of {id}; see ym rig add");
             return no(left_out, "no-rig", message);

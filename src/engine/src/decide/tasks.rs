@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Asker;
 use super::bounds::check_title;
 use super::sling::Accepted;
+use super::{Asker, WorkerExit};
 use crate::bead::{Bead, BeadEvent, BeadStatus, DepKind, Dependency, Rare, bead_kind, default_bead_priority};
 use crate::command::{Answer, FullQueue, NewTask, SlingRequest, TaskReceipt};
 use crate::context::CloseReason;
@@ -232,7 +232,19 @@ impl Tx<'_> {
         }
     }
 
-    /// The executor of a task answered.
+    /// An action over HTTP came to its end: its server answered, or something went wrong.
+    pub fn action_answered(&mut self, dispatch: &DispatchId, outcome: Result<Value, String>) {
+        let exit = match outcome {
+            Ok(answer) => {
+                self.task_answered(dispatch, answer);
+                WorkerExit::succeeded()
+            }
+            Err(message) => WorkerExit { code: None, message, ..WorkerExit::succeeded() },
+        };
+        self.worker_ended(dispatch, &exit);
+    }
+
+    /// What a task has to show for itself.
     pub fn task_answered(&mut self, dispatch: &DispatchId, result: Value) {
         let state = self.state();
         let live = state.dispatch(dispatch).is_some_and(|it| it.is_live() && it.stop.is_none());

@@ -11,7 +11,6 @@ use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
 use yard_engine::bead::{DepKind, Dependency};
 use yard_engine::command::{NewBead, NewConvoy, SlingRequest};
-use yard_engine::dispatch::Category;
 use yard_engine::plan::Scope;
 use yard_engine::rig::Rig;
 use yard_engine::{Asker, BeadId, Command, DispatchId, Kitchen, Recorded, State, Timestamp, Tx, WorkerExit};
@@ -222,17 +221,7 @@ impl Busy {
             let next: Option<DispatchId> =
                 self.state.live_dispatches().next().map(|dispatch| dispatch.id.clone());
             let Some(id) = next else { break };
-            let exit = WorkerExit {
-                code: Some(0),
-                signal: None,
-                step: None,
-                stopped: false,
-                awaits_close: false,
-                category: Category::Crash,
-                active: None,
-                resumes: false,
-                message: String::new(),
-            };
+            let exit = WorkerExit::succeeded();
             self.act(|tx| tx.worker_ended(&id, &exit));
             self.pass();
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use yard_tests::http::{Http, Peer};
 use yard_tests::town::wait_until;
 
-use super::{paused, serving};
+use super::{Slow, paused, serving};
 
 fn told_of(agent: &str, peer: &Peer) -> Value {
     json!({"agentId": agent, "action": "x", "tabId": "t", "callbackUrl": format!("{}/hook", peer.url())})
@@ -126,17 +126,18 @@ fn private_addresses_are_refused_when_submitted_and_when_connected_to() {
 }
 
 #[test]
-fn more_webhooks_than_go_at_once_all_arrive() {
-    let peer = Peer::start(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        (200, String::new())
-    });
+fn sixteen_webhooks_go_at_once_and_the_others_wait_for_their_turn() {
+    let slow = Slow::start();
+    let peer = &slow.peer;
     let (_town, http) = serving(&[("http.webhook_allow", &json!([peer.host()]).to_string())]);
+    let callback = format!("{}/hook", peer.url());
     for _ in 0..4 {
-        let item = json!({"action": "x"});
-        let callback = format!("{}/hook", peer.url());
-        http.post("/tasks/batch", &json!({"agentId": "a", "callbackUrl": callback, "tasks": vec![item; 20]}));
+        let tasks = vec![json!({"action": "x"}); 20];
+        http.post("/tasks/batch", &json!({"agentId": "a", "callbackUrl": callback, "tasks": tasks}));
     }
+    wait_until("all have ended", || http.get("/tasks?state=failed").json()["count"] == 80);
+    assert_eq!(peer.await_asked(16).len(), 16);
+    slow.let_go();
     let asked = peer.await_asked(80);
     let ids: std::collections::BTreeSet<String> =
         asked.iter().map(|asked| asked.header("webhook-id").to_owned()).collect();
