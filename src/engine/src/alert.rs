@@ -54,6 +54,8 @@ pub enum AlertKind {
     ConvoyClosed,
     /// A worker gives no sign of life.
     Stuck,
+    /// An agent let an order lapse, or lost what it had by its silence.
+    AgentSilent,
     /// Most of a budget is spent.
     CostWarning,
     /// A budget is used up.
@@ -72,6 +74,7 @@ impl AlertKind {
             Self::StaleHook => "stale-hook",
             Self::ConvoyClosed => "convoy-closed",
             Self::Stuck => "stuck",
+            Self::AgentSilent => "agent-silent",
             Self::CostWarning => "cost-warning",
             Self::CostLimit => "cost-limit",
         }
@@ -88,6 +91,7 @@ impl AlertKind {
             | Self::CircuitBroken
             | Self::StaleHook
             | Self::Stuck
+            | Self::AgentSilent
             | Self::CostWarning
             | Self::CostLimit => false,
         }

@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::Message;
 use crate::dispatch::StopReason;
 use crate::plan::{PlanReason, Start};
 use crate::refusal::Refusal;
 use crate::stage::StagePlan;
 use crate::task::TaskState;
-use crate::{BeadId, ContextId, ConvoyId, DispatchId, RigName, Timestamp};
+use crate::{AgentName, BeadId, ContextId, ConvoyId, DispatchId, RigName, Timestamp};
 
 /// What a command answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,6 +57,27 @@ pub enum Answer {
         convoy_id: ConvoyId,
         /// What became of the beads of its first wave.
         wave1: Vec<SlingResult>,
+    },
+    /// How an agent stands.
+    Agent {
+        /// Which one.
+        name: AgentName,
+    },
+    /// An agent has a bead.
+    Claimed {
+        /// Which one.
+        agent: AgentName,
+        /// Its token.
+        dispatch_id: DispatchId,
+        /// It had it before.
+        already: bool,
+    },
+    /// What an agent is told.
+    Inbox {
+        /// Which one.
+        agent: AgentName,
+        /// The oldest first.
+        messages: Vec<Message>,
     },
     /// What became of submitted tasks.
     Tasks {

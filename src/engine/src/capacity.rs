@@ -17,6 +17,8 @@ pub enum Limit {
     Rig(RigName),
     /// One account.
     Account(AccountName),
+    /// The registered agents that are there.
+    Agents,
     /// All tasks of the HTTP API: `http.max_inflight`.
     Tasks,
     /// The tasks of one of its agents: `http.max_per_agent_inflight`.
@@ -24,18 +26,20 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// The limits that work of this rig, account and task counts against. An action over HTTP takes no worker, so the
-    /// limits on workers are not its concern.
+    /// The limits that work of this rig, account and task counts against. An action over HTTP takes no worker, nor does
+    /// what is given to an agent, so the limits on workers are not their concern.
     pub(crate) fn of(
         rig: &RigName,
         account: Option<&AccountName>,
         task: Option<&TaskPlace>,
+        by_agent: bool,
     ) -> impl Iterator<Item = Self> + use<> {
-        let takes_worker = task.is_none_or(|task| task.takes_worker);
+        let takes_worker = !by_agent && task.is_none_or(|task| task.takes_worker);
         let account = account.cloned().map(Self::Account);
         let of_workers = [Self::Town, Self::Rig(rig.clone())].into_iter().chain(account);
         let of_tasks = task.map(|task| [Self::Tasks, Self::TasksOf(task.agent.clone())]);
-        of_workers.filter(move |_| takes_worker).chain(of_tasks.into_iter().flatten())
+        let of_agents = by_agent.then_some(Self::Agents);
+        of_workers.filter(move |_| takes_worker).chain(of_tasks.into_iter().flatten()).chain(of_agents)
     }
 
     /// The name shown to people: `town`, `rig api`, `account main`.
@@ -44,6 +48,7 @@ impl Limit {
             Self::Town => "town".to_owned(),
             Self::Rig(name) => format!("rig {name}"),
             Self::Account(name) => format!("account {name}"),
+            Self::Agents => "agents".to_owned(),
             Self::Tasks => "tasks".to_owned(),
             Self::TasksOf(agent) => format!("tasks of {agent}"),
         }
@@ -57,6 +62,7 @@ impl Limit {
             Self::Town => "scheduler.max_polecats".to_owned(),
             Self::Rig(name) => format!("rig.{name}.max_polecats"),
             Self::Account(name) => format!("account.{name}.max_polecats"),
+            Self::Agents => "agents".to_owned(),
             Self::Tasks => "http.max_inflight".to_owned(),
             Self::TasksOf(_) => "http.max_per_agent_inflight".to_owned(),
         }
@@ -66,6 +72,7 @@ impl Limit {
     fn counts(&self) -> &'static str {
         match self {
             Self::Town | Self::Rig(_) | Self::Account(_) => "workers busy",
+            Self::Agents => "agents busy",
             Self::Tasks | Self::TasksOf(_) => "under way",
         }
     }
@@ -107,6 +114,7 @@ impl State {
                 configured.or_else(|| self.rigs.get(name).and_then(|r| r.max_polecats))
             }
             Limit::Account(name) => self.settings.accounts.get(name).and_then(|a| a.max_polecats),
+            Limit::Agents => Some(self.agents_there()),
             Limit::Tasks => Some(self.settings.http.max_inflight),
             Limit::TasksOf(_) => Some(self.settings.http.max_per_agent_inflight),
         };
@@ -124,7 +132,8 @@ impl State {
         let rigs = self.rigs.keys().cloned().map(Limit::Rig);
         let accounts = self.settings.accounts.keys().cloned().map(Limit::Account);
         let tasks = (!self.tasks.is_empty()).then_some(Limit::Tasks);
-        let all = std::iter::once(Limit::Town).chain(rigs).chain(accounts).chain(tasks);
+        let agents = (!self.agents.is_empty()).then_some(Limit::Agents);
+        let all = std::iter::once(Limit::Town).chain(rigs).chain(accounts).chain(tasks).chain(agents);
         let rooms = all.map(|limit| (limit.clone(), self.room(&limit)));
         rooms.filter(|(limit, room)| *limit == Limit::Town || room.max.is_some()).collect()
     }

@@ -13,7 +13,9 @@ use crate::state::State;
 use crate::stored::is_default;
 use crate::task::TaskCounts;
 use crate::town::{Pause, Undoable};
-use crate::{AccountName, AlertId, BeadId, ContextId, ConvoyId, DispatchId, RigName, Seq, Timestamp};
+use crate::{
+    AccountName, AgentName, AlertId, BeadId, ContextId, ConvoyId, DispatchId, RigName, Seq, Timestamp,
+};
 
 /// One record that a checkpoint holds.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +28,7 @@ pub(crate) enum Entity {
     Convoy(ConvoyId),
     Alert(AlertId),
     Task(BeadId),
+    Agent(AgentName),
 }
 
 /// A record as a row: `body` is none when it is gone.
@@ -99,7 +102,7 @@ impl State {
             Entity::Bead(id) | Entity::Task(id) => Some(id),
             Entity::Context(id) => self.contexts.get(&id).map(|context| context.bead().clone()),
             Entity::Dispatch(id) => Some(id.bead().clone()),
-            Entity::Town | Entity::Rig(_) | Entity::Convoy(_) | Entity::Alert(_) => None,
+            Entity::Town | Entity::Rig(_) | Entity::Convoy(_) | Entity::Alert(_) | Entity::Agent(_) => None,
         });
         beads.collect()
     }
@@ -140,6 +143,7 @@ impl State {
             Entity::Convoy(id) => ("convoy", id.to_string(), self.convoys.get(id).map(json)),
             Entity::Alert(id) => ("alert", id.to_string(), self.alerts.get(id).map(json)),
             Entity::Task(id) => ("task", id.to_string(), self.tasks.get(id).map(json)),
+            Entity::Agent(name) => ("agent", name.to_string(), self.agents.get(name).map(json)),
         };
         CheckpointRow { kind, id, body }
     }
@@ -208,6 +212,10 @@ impl State {
             "task" => {
                 let task: crate::task::Task = read(body)?;
                 self.tasks.insert(task.id.clone(), task);
+            }
+            "agent" => {
+                let agent: crate::agent::Agent = read(body)?;
+                self.agents.insert(agent.name().clone(), agent);
             }
             "alert" => {
                 let alert: crate::alert::Alert = read(body)?;

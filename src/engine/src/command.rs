@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::agent::Registration;
 pub use crate::answer::FullQueue;
 pub use crate::answer::{Answer, Recovery, RecoveryKind, SlingAction, SlingResult, TaskReceipt};
 use crate::bead::{BeadChange, BeadStatus, DepKind, Dependency, Verdict};
@@ -17,7 +18,7 @@ use crate::task::IdempotencyKey;
 use crate::town::Pause;
 use crate::undo::ConfigEdit;
 use crate::used::Used;
-use crate::{AccountName, BeadId, ContextId, DispatchId, FormulaName, RigName, Timestamp};
+use crate::{AccountName, AgentName, BeadId, ContextId, DispatchId, FormulaName, RigName, Timestamp};
 
 /// Something asked of the town.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -234,6 +235,52 @@ pub enum Command {
         /// What was typed; none takes the key out.
         value: Option<String>,
     },
+    /// An agent says what it is.
+    AgentRegister(Box<Registration>),
+    /// An agent will not come back.
+    AgentRetire {
+        /// Which one.
+        agent: String,
+    },
+    /// An agent is alive.
+    AgentHeartbeat {
+        /// Which one.
+        agent: String,
+    },
+    /// An agent says what it is doing.
+    AgentStatus {
+        /// Which one.
+        agent: String,
+        /// What.
+        status: AgentStatus,
+        /// In its own words.
+        note: Option<String>,
+    },
+    /// An agent reads what it is told.
+    AgentInbox {
+        /// Which one.
+        agent: String,
+        /// What it reads stays unread.
+        keep: bool,
+    },
+    /// An agent takes a bead.
+    AgentClaim {
+        /// Which one.
+        agent: String,
+        /// Which bead.
+        bead: String,
+    },
+    /// An agent is done with a bead, one way or the other.
+    AgentEnds {
+        /// Which one.
+        agent: String,
+        /// Which bead.
+        bead: String,
+        /// Only if this is its claim.
+        token: Option<String>,
+        /// How.
+        how: ClaimEnd,
+    },
     /// Takes tasks of the HTTP API in, each by itself.
     TaskSubmit {
         /// The tasks.
@@ -290,6 +337,63 @@ pub enum Command {
         /// Which, and from what to what.
         edit: ConfigEdit,
     },
+}
+
+/// What an agent may say it is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AgentStatus {
+    /// Whatever its work shows.
+    Idle,
+    /// Busy with something nobody else knows of.
+    Working,
+    /// Waiting for something.
+    Blocked,
+    /// Leaving.
+    Offline,
+}
+
+/// How an agent is done with a bead.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ClaimEnd {
+    /// The work is done.
+    Done {
+        /// Why the bead closes.
+        reason: Option<String>,
+    },
+    /// The work failed.
+    Failed {
+        /// In words.
+        message: String,
+        /// Through no fault of the work: a service was not there.
+        unavailable: bool,
+    },
+    /// It is given back, or not wanted.
+    Released {
+        /// Why.
+        note: Option<String>,
+    },
+}
+
+/// To whom a sling gives its beads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AssignTo {
+    /// Whoever fits.
+    Anyone,
+    /// This agent.
+    Agent(AgentName),
+}
+
+impl AssignTo {
+    /// The agent by name.
+    pub(crate) fn agent(&self) -> Option<&AgentName> {
+        match self {
+            Self::Anyone => None,
+            Self::Agent(name) => Some(name),
+        }
+    }
 }
 
 /// What a worker says while it works.
@@ -482,6 +586,8 @@ pub struct SlingRequest {
     pub account: Option<AccountName>,
     /// Agent override.
     pub agent: Option<String>,
+    /// Given to a registered agent instead of being started.
+    pub assign: Option<AssignTo>,
     /// The caller looks after the convoy.
     pub owned: bool,
     /// No convoy.

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::Order;
 use crate::bead::Verdict;
 use crate::capacity::Limit;
 use crate::money::Usd;
@@ -12,7 +13,9 @@ use crate::state::State;
 use crate::stored::is_default;
 use crate::task::TaskPlace;
 use crate::used::Used;
-use crate::{AccountName, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, Millis, RigName, Timestamp};
+use crate::{
+    AccountName, AgentName, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, Millis, RigName, Timestamp,
+};
 
 /// The record of a sling, as JSON with `version: 1`; the field names are those users know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +104,15 @@ pub struct Context {
     /// It runs a task of the HTTP API, with its own lane, limits and number of attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskPlace>,
+    /// It is given to an agent instead of being started here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assign: Option<Assign>,
+    /// The order by which an agent has it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Order>,
+    /// Agents that had it and let it go.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed: Vec<Passed>,
     /// Taken by force although somebody else is on it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forced: bool,
@@ -136,6 +148,26 @@ pub struct Context {
     pub closed: Option<ContextClosed>,
 }
 
+/// How a request is given to an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Assign {
+    /// To this one; otherwise to whoever fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<AgentName>,
+    /// An agent took the bead of its own accord: nobody else has asked for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own: bool,
+}
+
+/// An agent that had an order or a claim and let it go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Passed {
+    /// Which one.
+    pub agent: AgentName,
+    /// Before this time it is not offered to that one again.
+    pub until: Timestamp,
+}
+
 impl Context {
     /// Whether it is still scheduled.
     pub fn is_open(&self) -> bool {
@@ -144,7 +176,12 @@ impl Context {
 
     /// The limits that its run will count against.
     pub(crate) fn limits(&self) -> impl Iterator<Item = Limit> + use<> {
-        Limit::of(&self.fields.target_rig, self.fields.account.as_ref(), self.task.as_ref())
+        Limit::of(
+            &self.fields.target_rig,
+            self.fields.account.as_ref(),
+            self.task.as_ref(),
+            self.assign.is_some(),
+        )
     }
 
     /// The bead it is for.
@@ -154,7 +191,23 @@ impl Context {
 
     /// The moments at which something changes for it while it waits.
     pub(crate) fn turning_points(&self) -> impl Iterator<Item = Timestamp> + use<> {
-        [self.not_before, self.rest_until, self.ahead_from].into_iter().flatten()
+        let given_back = self.passed.iter().map(|passed| passed.until).collect::<Vec<_>>();
+        [self.not_before, self.rest_until, self.ahead_from].into_iter().flatten().chain(given_back)
+    }
+
+    /// Until when it is not offered to an agent that let it go, if that one did.
+    pub(crate) fn passed_until(&self, agent: &AgentName) -> Option<Timestamp> {
+        self.passed.iter().find(|passed| passed.agent == *agent).map(|passed| passed.until)
+    }
+
+    /// Whether it may be offered to an agent.
+    pub(crate) fn may_be_offered(&self, agent: &AgentName, now: Timestamp) -> bool {
+        self.passed_until(agent).is_none_or(|until| until <= now)
+    }
+
+    /// Whether nobody but the agent that took it has asked for it.
+    pub(crate) fn is_own(&self) -> bool {
+        self.assign.as_ref().is_some_and(|assign| assign.own)
     }
 
     /// Forgets what earlier attempts used up, as for a request that is made anew.
@@ -412,6 +465,7 @@ impl State {
     pub(crate) fn close_context(&mut self, id: &ContextId, reason: CloseReason, at: Timestamp) {
         self.unqueue(id);
         self.unpromise(id);
+        self.order_is_over(id, reason, at);
         let Some(context) = self.contexts.get_mut(id) else { return };
         context.closed = Some(ContextClosed { at, reason });
         let bead = context.bead().clone();

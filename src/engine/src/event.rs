@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::agent::AgentEvent;
 use crate::alert::AlertEvent;
 use crate::bead::BeadEvent;
 use crate::context::ContextEvent;
@@ -35,6 +36,8 @@ pub enum Event {
     Preemption(PreemptionEvent),
     /// Of a task.
     Task(TaskEvent),
+    /// Of an agent or its orders.
+    Agent(AgentEvent),
 }
 
 /// An event with its place in the log.
@@ -118,6 +121,7 @@ impl Event {
                 DispatchEvent::Said { .. } => "dispatch.said",
                 DispatchEvent::Heard { .. } => "dispatch.heard",
                 DispatchEvent::Stuck { .. } => "dispatch.stuck",
+                DispatchEvent::TakenUp { .. } => "dispatch.taken_up",
                 DispatchEvent::StopRequested { .. } => "dispatch.stop_requested",
                 DispatchEvent::Ended { .. } => "dispatch.ended",
                 DispatchEvent::CloseOverdue { .. } => "dispatch.close_overdue",
@@ -152,6 +156,18 @@ impl Event {
                 TaskEvent::WebhookDelivered { .. } => "webhook.delivered",
                 TaskEvent::WebhookFailed { .. } => "webhook.failed",
             },
+            Self::Agent(e) => match e {
+                AgentEvent::Registered { .. } => "agent.registered",
+                AgentEvent::Retired { .. } => "agent.retired",
+                AgentEvent::Heard { .. } => "agent.heard",
+                AgentEvent::Said { .. } => "agent.said",
+                AgentEvent::WentOffline { .. } => "agent.offline",
+                AgentEvent::Read { .. } => "agent.read",
+                AgentEvent::Told { .. } => "agent.told",
+                AgentEvent::TrackGiven { .. } => "agent.track_given",
+                AgentEvent::Sent { .. } => "order.sent",
+                AgentEvent::Withdrawn { .. } => "order.withdrawn",
+            },
         }
     }
 
@@ -174,6 +190,7 @@ impl Event {
             "convoy" => serde_json::from_str(body).map(Self::Convoy),
             "alert" => serde_json::from_str(body).map(Self::Alert),
             "preemption" => serde_json::from_str(body).map(Self::Preemption),
+            "agent" | "order" => serde_json::from_str(body).map(Self::Agent),
             "task" | "webhook" => serde_json::from_str(body).map(Self::Task),
             _ => serde_json::from_str(body).map(Self::Town),
         };
@@ -188,7 +205,7 @@ impl Event {
 }
 
 /// Every type of event there is.
-pub const KINDS: [&str; 65] = [
+pub const KINDS: [&str; 76] = [
     "town.settings_changed",
     "scheduler.paused",
     "scheduler.resumed",
@@ -254,6 +271,17 @@ pub const KINDS: [&str; 65] = [
     "task.retired",
     "webhook.delivered",
     "webhook.failed",
+    "dispatch.taken_up",
+    "agent.registered",
+    "agent.retired",
+    "agent.heard",
+    "agent.said",
+    "agent.offline",
+    "agent.read",
+    "agent.told",
+    "agent.track_given",
+    "order.sent",
+    "order.withdrawn",
 ];
 
 impl From<TownEvent> for Event {
@@ -294,6 +322,11 @@ impl From<PreemptionEvent> for Event {
 impl From<TaskEvent> for Event {
     fn from(event: TaskEvent) -> Self {
         Self::Task(event)
+    }
+}
+impl From<AgentEvent> for Event {
+    fn from(event: AgentEvent) -> Self {
+        Self::Agent(event)
     }
 }
 impl From<ConvoyEvent> for Event {

@@ -129,6 +129,11 @@ id_type!(
     "alert id"
 );
 id_type!(
+    /// The name of a registered agent.
+    AgentName,
+    "agent name"
+);
+id_type!(
     /// The name of a project in the town.
     RigName,
     "rig name"

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::agent::Matcher;
 use crate::bead::DepKind;
 use crate::capacity::Limit;
 use crate::context::Context;
@@ -41,6 +42,7 @@ impl State {
         self.check_graph()?;
         self.check_queue()?;
         self.check_tasks()?;
+        self.check_agents()?;
         self.check_hunger()
     }
 
@@ -61,6 +63,31 @@ impl State {
             ensure(work.is_none_or(|work| work.live.is_none() && work.context.is_none()), || {
                 format!("{} is over, but goes on", task.id)
             })?;
+        }
+        Ok(())
+    }
+
+    /// What is kept about agents is what the records give, each does what its work says, and nobody has two orders.
+    fn check_agents(&self) -> Result<(), Violation> {
+        let mut derived = self.clone();
+        derived.rebuild_hands();
+        derived.rebuild_roster();
+        for id in self.open_contexts.clone() {
+            derived.refresh_context(&id);
+        }
+        ensure(derived.roster == self.roster, || {
+            format!("roster {:?}, derived {:?}", self.roster, derived.roster)
+        })?;
+        for agent in self.agents.values() {
+            let state = self.derive_agent_state(agent);
+            ensure(agent.state == state, || {
+                format!("{} is {:?}, derived {state:?}", agent.name(), agent.state)
+            })?;
+            let orders = self.roster.ordered.get(agent.name()).map_or(0, BTreeSet::len);
+            ensure(orders <= 1, || format!("{} has {orders} orders", agent.name()))?;
+        }
+        for context in self.contexts.values().filter(|context| context.sent.is_some()) {
+            ensure(context.is_open(), || format!("{} is closed, but ordered", context.id))?;
         }
         Ok(())
     }
@@ -201,8 +228,8 @@ impl State {
     /// on a full one.
     fn check_queue(&self) -> Result<(), Violation> {
         self.queue.check().map_err(Violation)?;
-        let derived: BTreeSet<&ContextId> =
-            self.contexts.values().filter(|c| c.is_open() && self.could_start(c)).map(|c| &c.id).collect();
+        let started = |c: &&Context| c.is_open() && c.assign.is_none() && self.could_start(c);
+        let derived: BTreeSet<&ContextId> = self.contexts.values().filter(started).map(|c| &c.id).collect();
         let queued: BTreeSet<&ContextId> = self.queue.ids().collect();
         ensure(derived == queued, || format!("queue {queued:?}, derived {derived:?}"))?;
         for context in self.open_contexts() {
@@ -254,7 +281,12 @@ impl State {
     pub fn check_nothing_waits_needlessly(&self) -> Result<(), Violation> {
         let put_off = self.settings.batch_size > 0 || self.settings.spawn_delay.0 > 0;
         ensure(self.hungry.is_empty(), || format!("convoys are not fed: {:?}", self.hungry))?;
-        if self.pause.is_some() || self.host_gate.is_some() || put_off {
+        if self.pause.is_some() || self.host_gate.is_some() {
+            return Ok(());
+        }
+        let unsent = self.next_match(&Matcher::of(self));
+        ensure(unsent.is_none(), || format!("an agent is free, and work waits for it: {unsent:?}"))?;
+        if put_off {
             return Ok(());
         }
         for id in self.queue.ids() {
@@ -311,6 +343,8 @@ impl State {
         same("tasks", self.tasks == other.tasks)?;
         same("counts of tasks", self.task_counts == other.task_counts)?;
         same("lists of tasks", self.task_index == other.task_index)?;
+        same("agents", self.agents == other.agents)?;
+        same("roster", self.roster == other.roster)?;
         same("awaited closes", self.awaited_closes == other.awaited_closes)
     }
 }

@@ -4,6 +4,7 @@
 //! byte; every decision (what is ready, what has room, what starts) is made here and nowhere else. It must
 //! not do I/O, read a clock, use randomness or be async: time, settings and observations come in as inputs.
 
+pub mod agent;
 pub mod alert;
 mod answer;
 pub mod bead;
@@ -58,7 +59,8 @@ pub use command::{Answer, Command};
 pub use decide::{Asker, Kitchen, WebhookFailure, WorkerExit};
 pub use event::{Event, Recorded, UnreadableEvent};
 pub use ids::{
-    AccountName, AlertId, BadId, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, RigName, Seq,
+    AccountName, AgentName, AlertId, BadId, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, RigName,
+    Seq,
 };
 pub use invariants::Violation;
 pub use lookup::{Lookup, Numbers};

@@ -108,12 +108,12 @@ pub struct Pass {
 impl State {
     /// How many contexts are ready, room aside.
     pub fn ready_count(&self) -> usize {
-        self.queue.len()
+        self.queue.len() + self.roster.offers.len()
     }
 
     /// Whether a context would start now if there were room.
     pub fn is_ready(&self, context: &ContextId) -> bool {
-        self.queue.contains(context)
+        self.queue.contains(context) || self.roster.offers.contains(context)
     }
 
     /// When the next start may be made; none without a spawn delay.
@@ -153,7 +153,7 @@ impl State {
         next
     }
 
-    fn start_of(&self, context: &ContextId, now: Timestamp) -> Option<Dispatch> {
+    pub(crate) fn start_of(&self, context: &ContextId, now: Timestamp) -> Option<Dispatch> {
         let context = self.contexts.get(context)?;
         let attempt = self.beads.get(context.bead())?.work.attempts + 1;
         let rig = context.fields.target_rig.clone();
@@ -166,6 +166,7 @@ impl State {
             account: context.fields.account.clone(),
             lane: Lane::of(context, self.settings.fairness),
             task: context.task.clone(),
+            claim: None,
             executor: executor.unwrap_or_else(|| "local".to_owned()),
             order: self.seq.next().0,
             started_at: now,
@@ -201,11 +202,14 @@ impl State {
 }
 
 impl Tx<'_> {
-    /// One planning pass: does what is due, feeds the convoys, then starts everything ready, up to capacity and batch.
+    /// One planning pass: does what is due, feeds the convoys, gives agents their orders, then starts everything ready, up to capacity and batch.
     pub fn pass(&mut self, scope: Scope<'_>, batch: Option<u32>) -> Pass {
         self.tick();
         match scope {
-            Scope::Everything => self.feed(),
+            Scope::Everything => {
+                self.feed();
+                self.assign();
+            }
             Scope::Only(_) => {}
         }
         let batch = batch.unwrap_or(self.state().settings.batch_size);

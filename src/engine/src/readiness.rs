@@ -78,6 +78,8 @@ pub enum ReasonCode {
     CostLimit,
     /// Its account rests, because the service was unavailable.
     AccountCooldown,
+    /// It waits for an agent to be free, or to claim it.
+    AwaitingAgent,
     /// Its worker finished; the close is awaited.
     AwaitingClose,
     /// Held back by a person.
@@ -101,7 +103,7 @@ pub enum ReasonCode {
 impl ReasonCode {
     /// Whether the bead would start as soon as there is room: these never take a context out of the queue.
     fn is_about_room(self) -> bool {
-        matches!(self, Self::Paused | Self::Capacity | Self::HostLoad)
+        matches!(self, Self::Paused | Self::Capacity | Self::HostLoad | Self::AwaitingAgent)
     }
 
     /// Whether it waits for other beads or for a person, rather than for room or time.
@@ -125,6 +127,7 @@ impl ReasonCode {
             | Self::HostLoad
             | Self::CircuitBroken
             | Self::AccountCooldown
+            | Self::AwaitingAgent
             | Self::AwaitingClose
             | Self::Held
             | Self::RetriesExhausted
@@ -182,6 +185,7 @@ impl Listener for Prospect {
             | C::Closed
             | C::Paused
             | C::Capacity
+            | C::AwaitingAgent
             | C::HostLoad => {}
             C::Staged if self.launched => {}
             C::NotBefore | C::AccountCooldown | C::Deferred | C::CostLimit => {
@@ -432,6 +436,12 @@ impl State {
         if let Some(busy) = &self.host_gate {
             tell(C::HostLoad, &|| Reason::new(C::HostLoad, busy.clone()))?;
         }
+        if context.assign.is_some() {
+            return tell(C::AwaitingAgent, &|| {
+                let (message, until) = self.why_no_agent(context);
+                Reason { until, ..Reason::new(C::AwaitingAgent, message) }
+            });
+        }
         for limit in context.limits() {
             let room = self.room(&limit);
             if let (false, Some(max)) = (room.has_room(), room.max) {
@@ -524,7 +534,7 @@ impl State {
 /// Who else is on a bead: a status or an assignee that is not ours.
 pub(crate) fn claimed_elsewhere(entry: &BeadEntry) -> Option<String> {
     let bead = &entry.bead;
-    let assignee = bead.assignee.as_deref().filter(|who| !is_our_actor(who));
+    let assignee = bead.assignee.as_deref().filter(|who| !is_our_actor(who) && !entry.was_left_by(who));
     match (&bead.status, assignee) {
         (BeadStatus::InProgress | BeadStatus::Hooked | BeadStatus::Pinned, who) => {
             // A worker of ours that names nobody is ours as well as one that names itself.

@@ -27,8 +27,9 @@ impl State {
             return Some(format!("{id}: whether its convoy wants it started is wrong"));
         }
         let context = entry.work.context.as_ref().and_then(|c| self.contexts.get(c))?;
-        let queued = self.queue.contains(&context.id);
-        (queued != self.could_start(context)).then(|| format!("{id}: queued {queued} is wrong"))
+        let queued = self.is_ready(&context.id);
+        (queued != (self.could_start(context) && context.sent.is_none()))
+            .then(|| format!("{id}: queued {queued} is wrong"))
     }
 }
 

@@ -62,6 +62,8 @@ pub struct Settings {
     pub log_cap: u64,
     /// How long results are kept.
     pub results_ttl: Millis,
+    /// Registered agents and their orders.
+    pub agents: AgentSettings,
     /// The HTTP API and what it may take in.
     pub http: HttpSettings,
     /// Where actions over HTTP go.
@@ -103,6 +105,7 @@ impl Default for Settings {
             min_free_memory: None,
             log_cap: 64 * 1024 * 1024,
             results_ttl: Millis::minutes(7 * 24 * 60),
+            agents: AgentSettings::default(),
             http: HttpSettings::default(),
             http_executor: HttpExecutorSettings::default(),
             worker: WorkerSettings::default(),
@@ -194,6 +197,50 @@ pub struct CostSettings {
     pub monthly: Option<Usd>,
 }
 
+/// Registered agents: how long they may be silent, and how they are given work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentSettings {
+    /// An agent silent so long counts as gone.
+    pub offline_after: Millis,
+    /// How long an agent may take to claim an order.
+    pub claim_timeout: Millis,
+    /// How long a claim holds without a sign of life.
+    pub lease: Millis,
+    /// Orders are claimed for agents when they are sent.
+    pub auto_claim: bool,
+    /// Whole tracks go to one agent.
+    pub tracks: bool,
+    /// The command that is told each message to an agent.
+    pub hook: Option<Vec<String>>,
+}
+
+impl Default for AgentSettings {
+    fn default() -> Self {
+        Self {
+            offline_after: Millis::minutes(10),
+            claim_timeout: Millis::minutes(5),
+            lease: Millis::minutes(10),
+            auto_claim: false,
+            tracks: false,
+            hook: None,
+        }
+    }
+}
+
+/// Whether the work of a rig is given to agents instead of being started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RigAssign {
+    /// It is started.
+    #[default]
+    Off,
+    /// Whatever is slung or launched is given to agents.
+    Slung,
+    /// Everything that is ready is, without anybody asking for it.
+    Ready,
+}
+
 /// The HTTP API: where it is, and how much it takes in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -264,6 +311,8 @@ pub struct RigSettings {
     pub worker: WorkerSettings,
     /// At most this many live workers in the rig.
     pub max_polecats: Option<u64>,
+    /// Whether its work is given to agents.
+    pub assign: RigAssign,
     /// Command run once after a pass that gave the rig work.
     pub wake: Option<Vec<String>>,
 }

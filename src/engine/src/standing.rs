@@ -22,6 +22,8 @@ pub enum Standing {
     Queued,
     /// Waits for dependencies or for a person.
     Blocked,
+    /// An agent has been sent it, and is to claim it.
+    Assigned,
     /// A worker is on it.
     Running,
     /// Its worker finished; close or merge awaited.
@@ -44,6 +46,7 @@ impl Standing {
             Self::Staged => "staged",
             Self::Queued => "queued",
             Self::Blocked => "blocked",
+            Self::Assigned => "assigned",
             Self::Running => "running",
             Self::Done => "done",
             Self::Failed => "failed",
@@ -64,8 +67,9 @@ impl State {
         if entry.work.live.is_some() {
             return Some(Standing::Running);
         }
-        if entry.work.context.is_some() {
-            return Some(self.waiting(entry));
+        if let Some(context) = &entry.work.context {
+            let ordered = self.contexts.get(context).is_some_and(|context| context.sent.is_some());
+            return Some(if ordered { Standing::Assigned } else { self.waiting(entry) });
         }
         Some(match entry.work.verdict {
             None if self.is_only_staged(id) => Standing::Staged,
@@ -151,12 +155,14 @@ impl State {
             return true;
         }
         let context = entry.work.context.as_ref().and_then(|id| self.contexts.get(id));
-        let never_room = |c: &Context| c.limits().any(|limit| self.room(&limit).max == Some(0));
+        let never_room =
+            |c: &Context| c.assign.is_none() && c.limits().any(|limit| self.room(&limit).max == Some(0));
         let scheduled = context.map_or(self.will_be_fed(entry), |context| !never_room(context));
         if !scheduled || self.pause.as_ref().is_some_and(|pause| pause.until.is_none()) {
             return false;
         }
         self.reasons(&entry.bead.id).iter().all(|reason| match reason.code {
+            C::AwaitingAgent => self.agents_there() > 0,
             C::BlockedBy | C::Paused | C::Capacity | C::HostLoad | C::NotBefore | C::AccountCooldown => true,
             C::Deferred | C::CostLimit => reason.until.is_some(),
             C::Staged

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::agent::{Agent, Roster};
 use crate::alert::Alert;
 use crate::bead::{Beads, Marks, Verdict, Work};
 use crate::capacity::Limit;
@@ -23,7 +24,9 @@ use crate::task::{Task, TaskCounts, TaskIndex};
 use crate::town::{Pause, Undoable};
 use crate::trackers::Tracking;
 use crate::watch::Looks;
-use crate::{AccountName, AlertId, BeadId, ContextId, ConvoyId, DispatchId, RigName, Seq, Timestamp};
+use crate::{
+    AccountName, AgentName, AlertId, BeadId, ContextId, ConvoyId, DispatchId, RigName, Seq, Timestamp,
+};
 
 /// The town as the log tells it.
 #[derive(Debug, Clone, Default)]
@@ -46,6 +49,8 @@ pub struct State {
     pub(crate) alerts: BTreeMap<AlertId, Alert>,
     /// Tasks of the HTTP API.
     pub(crate) tasks: BTreeMap<BeadId, Task>,
+    /// Registered agents.
+    pub(crate) agents: BTreeMap<AgentName, Agent>,
     /// What became of all of them so far.
     pub(crate) task_counts: TaskCounts,
     /// Beads that vanished from their workspace, with their history, for when they come back.
@@ -87,10 +92,11 @@ pub struct State {
     /// Live dispatches in the order in which they would have to give way.
     pub(crate) victims: BTreeSet<VictimKey>,
     /// When live dispatches must be looked at.
-    pub(crate) looks: Looks,
+    pub(crate) looks: Looks<DispatchId>,
     /// When the town may spend again; none while it may.
     pub(crate) renewed_at: Option<Timestamp>,
     pub(crate) task_index: TaskIndex,
+    pub(crate) roster: Roster,
     /// How long work took, for forecasts.
     pub(crate) history: History,
     // What the next checkpoint must write.
@@ -123,6 +129,7 @@ impl State {
             Event::Alert(event) => self.apply_alert(event),
             Event::Preemption(event) => self.apply_preemption(event, recorded.at),
             Event::Task(event) => self.apply_task(event, recorded.at),
+            Event::Agent(event) => self.apply_agent(event, recorded.at),
         }
         self.ring_due_timers();
     }
@@ -160,6 +167,7 @@ impl State {
             self.beads.values().filter_map(|e| Some((e.bead.id.clone(), e.work.verdict?))).collect();
         self.open_contexts = self.contexts.values().filter(|c| c.is_open()).map(|c| c.id.clone()).collect();
         self.history = self.derive_history();
+        self.rebuild_hands();
         self.rebuild_queue();
         self.rebuild_tasks();
     }
@@ -172,6 +180,7 @@ impl State {
         self.queue = Queue::default();
         self.renewed_at = self.derive_renewal();
         self.reoccupy_slots();
+        self.rebuild_roster();
         for (agent, counts) in &self.task_counts.agents {
             self.queue.lane_served(&Lane::of_agent(agent), counts.served);
         }
@@ -183,6 +192,9 @@ impl State {
 
     /// All beads that the next pass is to feed.
     fn derive_hungry(&self) -> BTreeSet<BeadId> {
+        if self.offers_all_that_is_ready() {
+            return self.beads.keys().filter(|id| self.derive_hunger(id)).cloned().collect();
+        }
         let tracked =
             self.convoys.values().filter(|convoy| convoy.is_fed()).flat_map(|convoy| &convoy.tracked);
         tracked.filter(|id| self.derive_hunger(id)).cloned().collect()
@@ -200,6 +212,9 @@ impl State {
             self.timers.extend(ahead.map(|due| (due, id.clone())));
             self.deadlines.extend(context.deadline.map(|due| (due, id.clone())));
         }
+        if context.assign.is_some() {
+            return self.refresh_offer(id);
+        }
         if self.could_start(context) {
             let class = ClassKey::of(context, &self.settings);
             let order = OrderKey::of(context, &self.settings, self.clock);
@@ -212,6 +227,7 @@ impl State {
     /// Takes a context out of the queue before its record changes.
     pub(crate) fn unqueue(&mut self, id: &ContextId) {
         self.queue.remove(id);
+        self.roster.offers.remove(id);
         let Some(context) = self.contexts.get(id) else { return };
         for due in context.turning_points() {
             self.timers.remove(&(due, id.clone()));
@@ -354,6 +370,9 @@ impl State {
     }
     pub(crate) fn touch_task(&mut self, id: &BeadId) {
         self.dirty.insert(Entity::Task(id.clone()));
+    }
+    pub(crate) fn touch_agent(&mut self, name: &AgentName) {
+        self.dirty.insert(Entity::Agent(name.clone()));
     }
     pub(crate) fn touch_alert(&mut self, id: &AlertId) {
         self.dirty.insert(Entity::Alert(id.clone()));

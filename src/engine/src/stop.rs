@@ -25,6 +25,10 @@ pub enum StopReason {
     UserCancelled,
     /// The start took too long.
     SpawnTimeout,
+    /// The agent that had it was not heard of for too long.
+    LeaseExpired,
+    /// The agent that had it gave it back.
+    Released,
 }
 
 /// Where a terminated dispatch leaves its bead.
@@ -43,7 +47,7 @@ pub enum Recovery {
 }
 
 /// Every reason there is, for tables and tests.
-pub const STOP_REASONS: [StopReason; 8] = [
+pub const STOP_REASONS: [StopReason; 10] = [
     StopReason::CooperativePreemption,
     StopReason::PreemptionTimeout,
     StopReason::GracefulShutdown,
@@ -52,15 +56,19 @@ pub const STOP_REASONS: [StopReason; 8] = [
     StopReason::CostLimitReached,
     StopReason::UserCancelled,
     StopReason::SpawnTimeout,
+    StopReason::LeaseExpired,
+    StopReason::Released,
 ];
 
 impl StopReason {
     /// The routing table.
     pub fn recovery(self) -> Recovery {
         match self {
-            Self::CooperativePreemption | Self::PreemptionTimeout | Self::GracefulShutdown => {
-                Recovery::Queued
-            }
+            Self::CooperativePreemption
+            | Self::PreemptionTimeout
+            | Self::GracefulShutdown
+            | Self::LeaseExpired
+            | Self::Released => Recovery::Queued,
             Self::HardCapExceeded | Self::DeadlineExceeded => Recovery::Failed,
             Self::CostLimitReached => Recovery::Blocked,
             Self::UserCancelled => Recovery::Cancelled,
@@ -90,6 +98,8 @@ impl StopReason {
             Self::CostLimitReached => "cost_limit_reached",
             Self::UserCancelled => "user_cancelled",
             Self::SpawnTimeout => "spawn_timeout",
+            Self::LeaseExpired => "lease_expired",
+            Self::Released => "released",
         }
     }
 
@@ -104,6 +114,8 @@ impl StopReason {
             Self::CostLimitReached => "reached a cost limit",
             Self::UserCancelled => "was called off",
             Self::SpawnTimeout => "took too long to start",
+            Self::LeaseExpired => "was lost, because nothing was heard of its agent for too long",
+            Self::Released => "was given back",
         }
     }
 }

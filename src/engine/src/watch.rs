@@ -1,6 +1,8 @@
 //! Watching what runs: when a live dispatch has used up its time, passed its deadline, or been silent for too long. Each
 //! has one place in the index of looks, which says when something about it becomes due.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::dispatch::Dispatch;
 use crate::state::State;
 use crate::{DispatchId, Millis, Timestamp};
@@ -25,6 +27,14 @@ impl State {
         }
         let context = self.contexts.get(&dispatch.context);
         let deadline = context.and_then(|context| context.deadline).map(|at| (at, Due::Deadline));
+        if dispatch.claim.is_some() {
+            // Its silence is its agent's, which loses its lease by it.
+            let cap =
+                self.active_time_left(dispatch).map(|left| (running_at.after(left.duration()), Due::HardCap));
+            let mut dues: Vec<_> = deadline.into_iter().chain(cap).collect();
+            dues.sort_by_key(|(at, _)| *at);
+            return dues;
+        }
         if dispatch.is_action() {
             // It uses no worker, writes nothing, and ends by its deadline.
             return deadline.into_iter().collect();
@@ -79,14 +89,20 @@ impl State {
 }
 
 /// Who is to be looked at when.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Looks {
-    by_time: std::collections::BTreeSet<(Timestamp, DispatchId)>,
-    by_id: std::collections::BTreeMap<DispatchId, Timestamp>,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Looks<K> {
+    by_time: BTreeSet<(Timestamp, K)>,
+    by_id: BTreeMap<K, Timestamp>,
 }
 
-impl Looks {
-    fn set(&mut self, id: &DispatchId, at: Option<Timestamp>) {
+impl<K> Default for Looks<K> {
+    fn default() -> Self {
+        Self { by_time: BTreeSet::new(), by_id: BTreeMap::new() }
+    }
+}
+
+impl<K: Clone + Ord> Looks<K> {
+    pub(crate) fn set(&mut self, id: &K, at: Option<Timestamp>) {
         let old = match at {
             Some(at) => self.by_id.insert(id.clone(), at),
             None => self.by_id.remove(id),
@@ -113,11 +129,11 @@ impl Looks {
     }
 
     /// Those whose look is due.
-    pub(crate) fn due(&self, now: Timestamp) -> impl Iterator<Item = &DispatchId> {
+    pub(crate) fn due(&self, now: Timestamp) -> impl Iterator<Item = &K> {
         self.by_time.iter().take_while(move |(at, _)| *at <= now).map(|(_, id)| id)
     }
 
-    pub(crate) fn of(&self, id: &DispatchId) -> Option<Timestamp> {
+    pub(crate) fn of(&self, id: &K) -> Option<Timestamp> {
         self.by_id.get(id).copied()
     }
 

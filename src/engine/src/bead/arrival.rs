@@ -62,6 +62,15 @@ impl State {
         for (number, bead) in numbers.into_iter().zip(beads).filter(|(number, _)| *number < named_before) {
             self.tell_those_before(number, bead, named_before);
         }
+        let offers_all = self.offers_all_that_is_ready();
+        for bead in beads {
+            if matches!(bead.status, BeadStatus::InProgress | BeadStatus::Hooked) {
+                self.note_hands(&bead.id);
+            }
+            if offers_all {
+                self.refresh_hunger(&bead.id);
+            }
+        }
         self.ring_due_timers();
     }
 
@@ -104,6 +113,7 @@ fn entry(bead: &Arc<Bead>, seq: Seq, at: Timestamp) -> BeadEntry {
         work: Work { history: smallvec![seq], ..Work::default() },
         claimed_since: is_claimed.then_some(at),
         claimed_by_worker: false,
+        claimed_for: None,
         gone: false,
         open_blockers: 0,
         blocked: false,

@@ -184,6 +184,7 @@ impl State {
             }
         }
         self.note_claim(&id, at);
+        self.note_hands(&id);
         self.remember(&id);
     }
 
@@ -191,7 +192,7 @@ impl State {
     fn put_bead(&mut self, bead: &Arc<Bead>) {
         let id = bead.id.clone();
         let was_closed = self.is_closed(&id);
-        let (mut work, mut claim) = (Work::default(), (None, false));
+        let (mut work, mut claim) = (Work::default(), (None, false, None));
         let mut edges_changed = true;
         if let Some(old) = self.beads.remove(&id) {
             edges_changed = old.bead.dependencies != bead.dependencies;
@@ -199,7 +200,7 @@ impl State {
                 self.edge_removed(&id, &edge.on);
             }
             self.unset_alarm(&old.bead);
-            (work, claim) = (old.work, (old.claimed_since, old.claimed_by_worker));
+            (work, claim) = (old.work, (old.claimed_since, old.claimed_by_worker, old.claimed_for));
         } else if let Some(old) = self.gone.remove(&id) {
             work = old.work;
         }
@@ -211,12 +212,13 @@ impl State {
         if let (Some(due), false) = (work.close_by, arrives_closed) {
             self.awaited_closes.insert((due, id.clone()));
         }
-        let (claimed_since, claimed_by_worker) = claim;
+        let (claimed_since, claimed_by_worker, claimed_for) = claim;
         let number = self.beads.insert(BeadEntry {
             bead: Arc::clone(bead),
             work,
             claimed_since,
             claimed_by_worker,
+            claimed_for,
             gone: false,
             open_blockers: 0,
             blocked: false,
@@ -253,7 +255,7 @@ impl State {
         }
         entry.gone = true;
         (entry.open_blockers, entry.blocked) = (0, false);
-        (entry.claimed_since, entry.claimed_by_worker) = (None, false);
+        (entry.claimed_since, entry.claimed_by_worker, entry.claimed_for) = (None, false, None);
         self.gone.insert(entry);
         self.closing_changed(id, was_closed);
     }
@@ -271,6 +273,9 @@ impl State {
             entry.claimed_by_worker = claimed && entry.work.live.is_some();
         }
         entry.claimed_since = claimed.then(|| entry.claimed_since.unwrap_or(at));
+        let by_agent = [entry.claimed_for.take(), entry.work.holder.clone()].into_iter().flatten();
+        let assignee = entry.bead.assignee.as_deref().filter(|_| claimed);
+        entry.claimed_for = by_agent.into_iter().find(|agent| assignee == Some(agent.as_str()));
     }
 
     fn change_bead(&mut self, id: &BeadId, change: &BeadChange) {

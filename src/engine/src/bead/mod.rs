@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 pub use thin::ThinText;
 
 use crate::state::State;
-use crate::{BeadId, ContextId, DispatchId, RigName, Seq, Timestamp};
+use crate::{AgentName, BeadId, ContextId, DispatchId, RigName, Seq, Timestamp};
 
 /// A piece of work. It also has what stands in [`RareFields`].
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -216,6 +216,9 @@ pub struct Work {
     /// The dispatch that runs it now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<DispatchId>,
+    /// The agent that has claimed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Box<AgentName>>,
     /// What became of the last request, until a new one is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
@@ -260,6 +263,9 @@ pub struct BeadEntry {
     /// That was said while our own worker was on it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub claimed_by_worker: bool,
+    /// The agent whose own claim that was part of: without that claim it counts for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) claimed_for: Option<Box<AgentName>>,
     /// It vanished from its workspace.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) gone: bool,
@@ -272,6 +278,12 @@ pub struct BeadEntry {
 }
 
 impl BeadEntry {
+    /// Whether it is in progress only because an agent had claimed it, which has lost it since: it counts as open again.
+    pub(crate) fn was_left_by(&self, name: &str) -> bool {
+        let is = |agent: &Option<Box<AgentName>>| agent.as_ref().is_some_and(|agent| agent.as_str() == name);
+        is(&self.claimed_for) && !is(&self.work.holder)
+    }
+
     /// How many of its blocking edges lead to beads that are not closed, or that nobody has.
     pub fn open_blockers(&self) -> usize {
         self.open_blockers as usize

@@ -46,7 +46,8 @@ impl Tx<'_> {
         let mut results = Vec::with_capacity(items.len());
         for (item, (bead, rig)) in items.iter().zip(beads) {
             let priority = item.priority.unwrap_or(DEFAULT_PRIORITY);
-            let accepted = Accepted { bead: bead.id.clone(), rig, formula: None, priority, task: None };
+            let accepted =
+                Accepted { bead: bead.id.clone(), rig, formula: None, priority, task: None, assign: None };
             self.emit(BeadEvent::Added { bead: Arc::new(bead), actor: asker.actor.to_owned() });
             results.push(self.open_context(asker, &request, &accepted, None));
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Asker;
 use super::bounds::{check_argv, check_description, check_texts, check_title};
 use super::sling::task_has_ended;
+use crate::agent::Agent;
 use crate::bead::{
     Bead, BeadChange, BeadEvent, BeadStatus, DepKind, Dependency, RareFields, bead_kind,
     default_bead_priority, one_per_pair,
@@ -18,7 +19,7 @@ use crate::refusal::Refusal;
 use crate::rig::{Rig, TOWN_PREFIX};
 use crate::state::State;
 use crate::tx::Tx;
-use crate::{BeadId, ConvoyId, RigName};
+use crate::{AgentName, BeadId, ConvoyId, RigName};
 
 impl Tx<'_> {
     pub(super) fn bead_add(&mut self, asker: &Asker<'_>, new: &NewBead) -> Result<Answer, Refusal> {
@@ -142,6 +143,9 @@ impl Tx<'_> {
         let found: Result<Vec<_>, _> = texts.iter().map(|t| self.state().native_bead(t)).collect();
         let open: Vec<BeadId> = found?.into_iter().filter(|id| !self.state().is_closed(id)).collect();
         for id in &open {
+            self.state().refuse_lost_claim(asker.actor, id)?;
+        }
+        for id in &open {
             self.close_bead(id, reason.unwrap_or("closed"), asker.actor);
         }
         let ids: Vec<String> = open.iter().map(ToString::to_string).collect();
@@ -161,6 +165,7 @@ impl Tx<'_> {
 
     /// What a bead's close means for its context, its alert and its convoys.
     pub(crate) fn follow_close(&mut self, id: &BeadId, actor: &str) {
+        self.claim_over(id);
         self.close_stale_context(&Asker { actor, kitchen: &super::Kitchen::default() }, id);
         self.end_alerts_of_request(id);
         for convoy in self.state().convoys_tracking(id).map(|c| c.id.clone()).collect::<Vec<_>>() {
@@ -312,6 +317,19 @@ impl State {
         let mut free = ids.filter(|id| !self.beads.contains_key(id) && !taken(id));
         free.next()
             .ok_or_else(|| Refusal::new("bad-prefix", format!("prefix {prefix} is too long for more ids")))
+    }
+
+    /// An agent that has lost its claim on a bead cannot close it.
+    fn refuse_lost_claim(&self, actor: &str, bead: &BeadId) -> Result<(), Refusal> {
+        let agent = self.agents.get(actor).map(Agent::name);
+        let holds = |name: &AgentName| {
+            let live = self.live_dispatch(bead).and_then(|live| live.claim.as_ref());
+            live.is_some_and(|claim| claim.agent == *name)
+        };
+        match agent.filter(|name| !holds(name)).and_then(|name| self.lost_claim(name, bead)) {
+            Some(refusal) => Err(refusal),
+            None => Ok(()),
+        }
     }
 
     /// The rig a new bead goes to.

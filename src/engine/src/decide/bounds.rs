@@ -43,6 +43,15 @@ pub(super) fn check_argv(argv: &[String]) -> Result<(), Refusal> {
     argv.iter().try_for_each(|arg| no_nul("the command", arg))
 }
 
+/// A short text that fits.
+pub(super) fn check_short(what: &str, text: &str, most: usize) -> Result<(), Refusal> {
+    if text.len() > most {
+        let message = format!("the {what} has {} bytes; at most {most} fit", text.len());
+        return Err(Refusal::new("too-long", message));
+    }
+    no_nul(&format!("the {what}"), text)
+}
+
 /// A priority people use with sling.
 pub(super) fn check_priority(priority: u8) -> Result<u8, Refusal> {
     if (1..=100).contains(&priority) {

@@ -123,7 +123,7 @@ impl Tx<'_> {
         );
         self.cannot_be_undone(asker, format!("convoy launch {id}"), why);
         let first = plan.waves.first().map(Vec::as_slice).unwrap_or_default();
-        first.iter().map(|bead| self.feed_one(bead, id, asker.actor)).collect()
+        first.iter().map(|bead| self.feed_one(bead, Some(id), asker.actor)).collect()
     }
 
     /// The convoy a plan is for: the one named, the one staged convoy that has some of these beads, or a new one.

@@ -1,7 +1,9 @@
 //! Decisions: one file per family of commands. Each reads the state, refuses or emits, and answers.
 
 mod add;
+mod agents;
 mod alerts;
+mod assign;
 mod beads;
 mod bounds;
 mod budget;
@@ -104,6 +106,17 @@ impl Tx<'_> {
             Command::Recover { dry_run } => Ok(self.recover(asker, *dry_run)),
             Command::AlertAck { id } => self.alert_ack(asker, id),
             Command::Configure { key, value } => self.configure(asker, key, value.as_deref()),
+            Command::AgentRegister(registration) => self.agent_register(asker, registration),
+            Command::AgentRetire { agent } => self.agent_retire(asker, agent),
+            Command::AgentHeartbeat { agent } => self.agent_heartbeat(agent),
+            Command::AgentStatus { agent, status, note } => {
+                self.agent_status(agent, *status, note.as_deref())
+            }
+            Command::AgentInbox { agent, keep } => self.agent_inbox(agent, *keep),
+            Command::AgentClaim { agent, bead } => self.agent_claim(asker, agent, bead),
+            Command::AgentEnds { agent, bead, token, how } => {
+                self.agent_ends(agent, bead, token.as_deref(), how)
+            }
             Command::TaskSubmit { tasks } => Ok(self.task_submit(asker, tasks)),
             Command::TaskCancel { id, agent } => self.task_cancel(asker, id, agent.as_deref()),
             Command::Undo => self.undo(asker),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Asker;
 use super::alerts::stuck_key;
 use crate::bead::Verdict;
-use crate::context::{CloseReason, Context, ContextEvent, Resume};
+use crate::context::{CloseReason, Context, ContextEvent, Passed, Resume};
 use crate::dispatch::{Category, Dispatch, DispatchEvent, Next, Outcome, Recovery, Said, StopReason};
 use crate::retry;
 use crate::town::TownEvent;
@@ -145,7 +145,9 @@ impl Tx<'_> {
                 | StopReason::GracefulShutdown
                 | StopReason::HardCapExceeded
                 | StopReason::DeadlineExceeded
-                | StopReason::CostLimitReached,
+                | StopReason::CostLimitReached
+                | StopReason::LeaseExpired
+                | StopReason::Released,
             )
             | None => {}
         }
@@ -251,6 +253,30 @@ impl Tx<'_> {
         self.close_bead(bead, reason, &id.to_string());
     }
 
+    /// An agent says that it has done its bead.
+    pub(super) fn claim_succeeded(&mut self, id: &DispatchId) {
+        if let Some(dispatch) = self.state().dispatch(id).cloned() {
+            self.end_succeeded(&dispatch, false);
+        }
+    }
+
+    /// An agent says that its bead came to nothing.
+    pub(super) fn claim_failed(&mut self, id: &DispatchId, message: &str, category: Category) {
+        if let Some(dispatch) = self.state().dispatch(id).cloned() {
+            let message = message.to_owned();
+            let exit = WorkerExit { code: None, message, category, ..WorkerExit::succeeded() };
+            self.end_unwell(&dispatch, &exit);
+        }
+    }
+
+    /// The bead of an agent was closed, by whomever: it has it no longer.
+    pub(super) fn claim_over(&mut self, bead: &BeadId) {
+        let live = self.state().live_dispatch(bead).filter(|live| live.claim.is_some());
+        if let Some(id) = live.map(|live| live.id.clone()) {
+            self.end(&id, Outcome::Succeeded, Next::Finished);
+        }
+    }
+
     /// A finished bead was not closed by its tracker in time: its worker counts as crashed.
     pub(super) fn close_overdue(&mut self, bead: &BeadId) {
         let Some(entry) = self.state().bead(bead) else { return };
@@ -261,6 +287,9 @@ impl Tx<'_> {
         let ran = dispatch.as_ref().and_then(|d| Some(d.ended.as_ref()?.at.since(d.running_at?)));
         context.active = context.active.plus(ran.unwrap_or_default());
         context.resume = dispatch.map(|d| inherited(&d, &context, false)).unwrap_or_default();
+        if context.is_own() {
+            return self.emit(DispatchEvent::CloseOverdue { id, next: Next::GivenBack });
+        }
         match retry::next_try(&self.state().settings, &context, Category::Crash) {
             retry::NextTry::Never(verdict) => {
                 self.emit(DispatchEvent::CloseOverdue { id, next: Next::Settled(verdict) });
@@ -312,6 +341,18 @@ impl Tx<'_> {
                     context.ahead_from = ahead_from;
                 });
             }
+            Recovery::Queued if dispatch.claim.is_some() => {
+                let wait = match reason {
+                    StopReason::Released => self.state().settings.agents.claim_timeout,
+                    _ => Millis(0),
+                };
+                let until = self.now().after(wait.duration());
+                let agent = dispatch.claim.as_ref().map(|claim| claim.agent.clone());
+                self.requeue(dispatch, outcome, legacy, |context| {
+                    context.passed.retain(|passed| Some(&passed.agent) != agent.as_ref());
+                    context.passed.extend(agent.map(|agent| Passed { agent, until }));
+                });
+            }
             // What a used-up budget keeps back stands on the schedule; readiness names the budget.
             Recovery::Queued | Recovery::Blocked => self.requeue(dispatch, outcome, legacy, |_| {}),
             Recovery::Failed => {
@@ -329,6 +370,9 @@ impl Tx<'_> {
         let Some(context) = self.state().context(&dispatch.context) else {
             return self.end(&dispatch.id, outcome, Next::Settled(Verdict::Failed));
         };
+        if context.is_own() {
+            return self.end(&dispatch.id, outcome, Next::GivenBack);
+        }
         if self.state().used_up(context.active.plus(self.active_time(dispatch, legacy))) {
             // It came to its own end a moment before we would have ended it: there is no time for another attempt.
             self.end(&dispatch.id, outcome, Next::Settled(Verdict::Failed));
@@ -364,6 +408,9 @@ impl Tx<'_> {
         let Some(mut context) = self.state().context(&dispatch.context).cloned() else {
             return self.end(&dispatch.id, outcome, Next::Settled(Verdict::Failed));
         };
+        if context.is_own() {
+            return self.end(&dispatch.id, outcome, Next::GivenBack);
+        }
         let asker = Asker { actor: "scheduler", kitchen: &super::Kitchen::default() };
         if context.is_open() {
             self.end(&dispatch.id, outcome, Next::BackInQueue);
@@ -395,11 +442,13 @@ impl Tx<'_> {
             return false;
         }
         let (id, actor) = (id.clone(), actor.to_owned());
-        let action = dispatch.is_action().then(|| dispatch.clone());
+        let elsewhere = (!dispatch.has_worker()).then(|| dispatch.clone());
         self.emit(DispatchEvent::StopRequested { id, reason, at_once, actor });
-        if let Some(action) = action {
-            // There is no worker to wait for: whoever forwards it drops it.
-            self.end_action(&action, reason);
+        // There is no worker to wait for: whoever forwards an action drops it, and an agent is told.
+        match elsewhere {
+            Some(claim) if claim.claim.is_some() => self.end_stopped(&claim, reason, Legacy::BLAMELESS),
+            Some(action) => self.end_action(&action, reason),
+            None => {}
         }
         true
     }

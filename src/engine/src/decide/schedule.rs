@@ -155,7 +155,7 @@ impl Tx<'_> {
     pub(super) fn open_successor(&mut self, actor: &str, old: Context) {
         let predecessor = Some(old.id.clone());
         let id = self.state().next_context_id();
-        let context = Context { id, predecessor, closed: None, rest_until: None, ..old };
+        let context = Context { id, predecessor, closed: None, rest_until: None, sent: None, ..old };
         self.end_alert(&bead_key(context.bead()));
         self.emit(ContextEvent::Opened { context: Box::new(context), actor: actor.to_owned() });
     }

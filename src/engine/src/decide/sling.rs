@@ -8,12 +8,13 @@ use super::{Asker, Kitchen};
 use crate::bead::{Bead, BeadEntry, BeadStatus};
 use crate::capacity::Limit;
 use crate::command::{Answer, SlingAction, SlingRequest, SlingResult};
-use crate::context::{Context, ContextEvent, ContextFields, Resume};
+use crate::context::{Assign, Context, ContextEvent, ContextFields, Resume};
 use crate::convoy::{CONVOY_PREFIX, Convoy, ConvoyEvent};
 use crate::ids::base36;
 use crate::money::Usd;
 use crate::readiness::claimed_elsewhere;
 use crate::refusal::Refusal;
+use crate::settings::RigAssign;
 use crate::state::State;
 use crate::task::TaskPlace;
 use crate::tx::Tx;
@@ -40,6 +41,7 @@ pub(super) struct Accepted {
     pub(super) formula: Option<FormulaName>,
     pub(super) priority: u8,
     pub(super) task: Option<TaskPlace>,
+    pub(super) assign: Option<Assign>,
 }
 
 impl Tx<'_> {
@@ -84,12 +86,14 @@ impl Tx<'_> {
         let tell = |(id, verdict): (BeadId, Judged)| match verdict {
             Err(result) => *result,
             Ok(accepted) => {
-                let limits: Vec<Limit> = Limit::of(&accepted.rig, request.account.as_ref(), None).collect();
+                let by_agent = accepted.assign.is_some();
+                let limits: Vec<Limit> =
+                    Limit::of(&accepted.rig, request.account.as_ref(), None, by_agent).collect();
                 let mut fits = |limit: &Limit| {
                     let ahead = taken.get(limit).copied().unwrap_or(0);
                     state.room(limit).free().is_none_or(|free| free > ahead)
                 };
-                let starts = !stopped && !later && limits.iter().all(&mut fits);
+                let starts = !stopped && !later && !by_agent && limits.iter().all(&mut fits);
                 let action = if starts { SlingAction::Dispatched } else { SlingAction::Scheduled };
                 for limit in limits.into_iter().filter(|_| starts) {
                     *taken.entry(limit).or_default() += 1;
@@ -165,17 +169,17 @@ impl Tx<'_> {
         Ok(Targets { beads, is_set: false, convoy: None, title })
     }
 
-    /// Asks for one bead of a convoy: the same guards, the same context as any sling.
+    /// Asks for one bead, of a convoy or by itself: the same guards, the same context as any sling.
     pub(crate) fn sling_into(
         &mut self,
         asker: &Asker<'_>,
         bead: &BeadId,
-        convoy: &ConvoyId,
+        convoy: Option<&ConvoyId>,
         request: &SlingRequest,
     ) -> SlingResult {
         match self.judge(bead, request, true, asker.kitchen) {
             Err(result) => *result,
-            Ok(accepted) => self.open_context(asker, request, &accepted, Some(convoy.clone())),
+            Ok(accepted) => self.open_context(asker, request, &accepted, convoy.cloned()),
         }
     }
 
@@ -235,24 +239,25 @@ impl Tx<'_> {
         if !request.force {
             guard_status(entry, state.clock(), left_out)?;
         }
-        let formula = state.formula_for(bead, &rig.name, request);
+        let assign = state.assign_for(request, &rig.name);
+        let formula = state.formula_for(bead, &rig.name, request).filter(|_| assign.is_none());
         if let Some(formula) = &formula
             && let Some(error) = kitchen.spoiled.get(&(rig.name.clone(), formula.clone()))
         {
             return no(SlingAction::Refused, "formula", error.clone());
         }
-        if request.hook_raw_bead && bead.argv.is_none() {
+        if request.hook_raw_bead && bead.argv.is_none() && assign.is_none() {
             let message = format!("{id} has no command of its own to run without a formula");
             return no(SlingAction::Refused, "formula", message);
         }
-        if !state.settings.is_deferred() && entry.blocked {
+        if !state.settings.is_deferred() && entry.blocked && assign.is_none() {
             let reasons = state.reasons(id);
             let waits = reasons.iter().filter(|r| r.code.is_blocking() && !r.ids.is_empty());
             let message: Vec<&str> = waits.map(|r| r.message.as_str()).collect();
             return no(SlingAction::Refused, "blocked-by", format!("{id} {}", message.join("; ")));
         }
         let priority = request.priority.unwrap_or_else(|| sling_priority(bead));
-        Ok(Accepted { bead: id.clone(), rig: rig.name.clone(), formula, priority, task: None })
+        Ok(Accepted { bead: id.clone(), rig: rig.name.clone(), formula, priority, task: None, assign })
     }
 
     /// The convoy of each accepted bead: the named one, one that tracks it already, or a new one for the rest.
@@ -325,6 +330,9 @@ impl Tx<'_> {
             held_by: None,
             executor: request.executor.clone(),
             task: accepted.task.clone(),
+            assign: accepted.assign.clone(),
+            sent: None,
+            passed: Vec::new(),
             forced: request.force,
             no_boot: request.no_boot,
             crashes: 0,
@@ -392,6 +400,12 @@ pub(crate) fn sling_priority(bead: &Bead) -> u8 {
 }
 
 impl State {
+    /// How a sling gives its beads to agents, if it does: as it says, or as the rig does.
+    fn assign_for(&self, request: &SlingRequest, rig: &RigName) -> Option<Assign> {
+        let of_request = request.assign.as_ref().map(|to| Assign { to: to.agent().cloned(), own: false });
+        of_request.or_else(|| (self.assign_of(rig) != RigAssign::Off).then(Assign::default))
+    }
+
     /// The last word of a sling is a rig if one has that name, and no bead was meant: a rig wins.
     pub fn with_trailing_rig(&self, request: &SlingRequest) -> SlingRequest {
         let mut request = request.clone();
@@ -428,7 +442,8 @@ impl State {
             let Some(entry) = self.beads.get(id) else { return };
             let rig = request.rig.as_ref().and_then(|r| self.rigs.get(r)).or_else(|| self.rig_of(id));
             let Some(rig) = rig else { return };
-            if let Some(formula) = self.formula_for(&entry.bead, &rig.name, request)
+            if self.assign_for(request, &rig.name).is_none()
+                && let Some(formula) = self.formula_for(&entry.bead, &rig.name, request)
                 && asked.insert((rig.name.clone(), formula.clone()))
             {
                 needed.insert((rig.name.clone(), formula, id.clone()));

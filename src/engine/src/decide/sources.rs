@@ -101,6 +101,10 @@ impl Tx<'_> {
         if self.state().bead(id).is_none_or(|entry| entry.bead != *bead) {
             self.emit(BeadEvent::Observed { bead: Arc::clone(bead) });
         }
+        if let Some(assignee) = &bead.assignee {
+            // Whoever works in its tracker is alive.
+            self.agent_called(assignee);
+        }
         self.follow_observation(bead, &actor);
     }
 

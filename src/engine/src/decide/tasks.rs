@@ -95,6 +95,7 @@ impl Tx<'_> {
             formula: fit.formula,
             priority: 50,
             task: Some(place),
+            assign: None,
         };
         self.emit(BeadEvent::Added { bead: Arc::new(bead), actor: asker.actor.to_owned() });
         self.emit(TaskEvent::Submitted { task: Box::new(task) });

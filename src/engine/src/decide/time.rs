@@ -19,8 +19,9 @@ impl State {
         let close = self.awaited_closes.first().map(|(due, _)| *due);
         let rested = self.cooling.values().min().copied();
         let money = [self.renewed_at, self.warnings_end()];
-        let all = [timer, deadline, pause, alarm, close, rested, self.looks.first(), self.next_retirement()];
-        all.into_iter().chain(money).flatten().min()
+        let looks = [self.looks.first(), self.roster.looks.first()];
+        let all = [timer, deadline, pause, alarm, close, rested, self.next_retirement()];
+        all.into_iter().chain(money).chain(looks).flatten().min()
     }
 
     /// What an operator must look at: beads left with a verdict, by id.
@@ -54,6 +55,9 @@ impl Tx<'_> {
         }
         for id in self.state().looks.due(now).cloned().collect::<Vec<_>>() {
             self.look_at(&id);
+        }
+        for name in self.state().roster.looks.due(now).cloned().collect::<Vec<_>>() {
+            self.look_at_agent(&name);
         }
         let unclosed = self.state().awaited_closes.iter().take_while(|(due, _)| *due <= now);
         for bead in unclosed.map(|(_, bead)| bead.clone()).collect::<Vec<_>>() {

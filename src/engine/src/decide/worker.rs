@@ -4,7 +4,7 @@
 use super::Asker;
 use super::alerts::{Condition, stuck_key};
 use crate::alert::AlertKind;
-use crate::command::{Answer, WorkerSays};
+use crate::command::{Answer, ClaimEnd, WorkerSays};
 use crate::dispatch::{Category, DispatchEvent, Said, StopReason};
 use crate::money::Usd;
 use crate::refusal::Refusal;
@@ -43,6 +43,11 @@ impl Tx<'_> {
             self.emit(DispatchEvent::LateReport { id: id.clone(), report });
             return Ok(Answer::Heard { dispatch_id: id, accepted: false, should_yield: true, reason: None });
         }
+        let dispatch = dispatch.clone();
+        if let Some(claim) = &dispatch.claim {
+            self.take_up(&dispatch);
+            self.agent_heard(&claim.agent);
+        }
         self.heed(&id, says, asker.actor);
         let dispatch = self.state().dispatch(&id);
         let should_yield = dispatch.is_some_and(crate::dispatch::Dispatch::should_yield);
@@ -66,6 +71,13 @@ impl Tx<'_> {
             WorkerSays::Progress { text } => {
                 self.emit(DispatchEvent::Progress { id: own, text: text.clone() });
             }
+            WorkerSays::Done { reason } if self.is_claim(id) => {
+                self.end_claim(id, &ClaimEnd::Done { reason: reason.clone() });
+            }
+            WorkerSays::Fail { message, unavailable } if self.is_claim(id) => {
+                let (message, unavailable) = (message.clone(), *unavailable);
+                self.end_claim(id, &ClaimEnd::Failed { message, unavailable });
+            }
             WorkerSays::Done { reason } => {
                 let said = Said::Done { reason: reason.clone() };
                 self.emit(DispatchEvent::Said { id: own, said });
@@ -77,6 +89,11 @@ impl Tx<'_> {
             }
         }
         self.end_alert(&stuck_key(id));
+    }
+
+    /// Whether an agent has it: no exit will follow its last word.
+    fn is_claim(&self, id: &DispatchId) -> bool {
+        self.state().dispatch(id).is_some_and(|dispatch| dispatch.claim.is_some())
     }
 
     /// What a live worker's own output told so far. The same may be told again.

@@ -102,6 +102,12 @@ pub enum DispatchEvent {
         /// Since when it is silent.
         since: Timestamp,
     },
+    /// The agent for which it was claimed has shown that it knows.
+    #[serde(rename = "dispatch.taken_up")]
+    TakenUp {
+        /// Which dispatch.
+        id: DispatchId,
+    },
     /// It was asked to stop.
     #[serde(rename = "dispatch.stop_requested")]
     StopRequested {
@@ -157,6 +163,7 @@ impl DispatchEvent {
             | Self::Said { id, .. }
             | Self::Heard { id, .. }
             | Self::Stuck { id, .. }
+            | Self::TakenUp { id }
             | Self::StopRequested { id, .. }
             | Self::Ended { id, .. }
             | Self::CloseOverdue { id, .. }
@@ -181,7 +188,8 @@ impl State {
                 self.unqueue(&dispatch.context);
                 self.hold_slot(&dispatch);
                 self.note_attempt(&id, dispatch.order, at);
-                self.dispatches.insert(id.clone(), dispatch);
+                self.dispatches.insert(id.clone(), dispatch.clone());
+                self.claim_began(&dispatch);
             }
             DispatchEvent::Running { pid, .. } => {
                 let Some(dispatch) = self.dispatches.get_mut(&id) else { return };
@@ -224,6 +232,14 @@ impl State {
             }
             DispatchEvent::Heard { heard_at, .. } => self.hear(&id, *heard_at, |_| {}),
             DispatchEvent::Stuck { .. } => self.change_dispatch(&id, |dispatch| dispatch.stuck = true),
+            DispatchEvent::TakenUp { .. } => {
+                let claim = self.dispatches.get_mut(&id).and_then(|dispatch| dispatch.claim.as_mut());
+                if let Some(claim) = claim {
+                    claim.seen = true;
+                    let agent = claim.agent.clone();
+                    self.refresh_untold(&agent);
+                }
+            }
             DispatchEvent::StopRequested { reason, .. } => self.change_dispatch(&id, |dispatch| {
                 if dispatch.stop.is_none_or(|earlier| reason.replaces(earlier)) {
                     dispatch.stop = Some(*reason);
@@ -249,6 +265,7 @@ impl State {
             | DispatchEvent::Cost { .. }
             | DispatchEvent::Said { .. }
             | DispatchEvent::Stuck { .. }
+            | DispatchEvent::TakenUp { .. }
             | DispatchEvent::StopRequested { .. }
             | DispatchEvent::Ended { .. }
             | DispatchEvent::CloseOverdue { .. }
@@ -283,6 +300,7 @@ impl State {
         {
             work.live = None;
         }
+        self.claim_ended(&dispatch, outcome, at);
         self.follow(id.bead(), next);
         self.refresh_context(&dispatch.context);
         self.refresh_hunger(id.bead());
@@ -301,7 +319,7 @@ impl State {
                     self.awaited_closes.insert((until, bead.clone()));
                 }
             }
-            Next::BackInQueue | Next::Requeued | Next::Finished => {}
+            Next::BackInQueue | Next::Requeued | Next::Finished | Next::GivenBack => {}
         }
     }
 }

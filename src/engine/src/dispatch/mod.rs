@@ -7,6 +7,7 @@ mod slots;
 pub use event::DispatchEvent;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::Order;
 use crate::bead::Verdict;
 use crate::capacity::Limit;
 pub use crate::money::Usd;
@@ -16,7 +17,7 @@ use crate::state::State;
 pub use crate::stop::{Recovery, STOP_REASONS, StopReason};
 use crate::stored::is_default;
 use crate::task::TaskPlace;
-use crate::{AccountName, BeadId, ContextId, DispatchId, RigName, Timestamp};
+use crate::{AccountName, AgentName, BeadId, ContextId, DispatchId, RigName, Timestamp};
 
 /// One attempt to run a bead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +36,9 @@ pub struct Dispatch {
     /// The task of the HTTP API that it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskPlace>,
+    /// The agent that has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<Claim>,
     /// Which executor runs it.
     pub executor: String,
     /// Position of its start in the log; lanes are served by it.
@@ -102,7 +106,7 @@ impl Dispatch {
 
     /// The limits it counts against.
     pub(crate) fn limits(&self) -> impl Iterator<Item = Limit> + use<> {
-        Limit::of(&self.rig, self.account.as_ref(), self.task.as_ref())
+        Limit::of(&self.rig, self.account.as_ref(), self.task.as_ref(), self.claim.is_some())
     }
 
     /// Whether it is an action over HTTP: without a worker, and over at once when it is called off.
@@ -110,9 +114,34 @@ impl Dispatch {
         self.task.as_ref().is_some_and(|task| !task.takes_worker)
     }
 
+    /// Whether a worker of ours runs it, rather than an agent or a server elsewhere.
+    pub fn has_worker(&self) -> bool {
+        self.claim.is_none() && !self.is_action()
+    }
+
     /// Whether its worker should come to an end as soon as it can.
     pub fn should_yield(&self) -> bool {
         self.yield_asked.is_some() || self.stop.is_some()
+    }
+}
+
+/// An agent's hold on a bead, for as long as the lease is renewed. The dispatch's id is its token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Whose it is.
+    pub agent: AgentName,
+    /// The order it came by, if it came by one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<Order>,
+    /// The agent has shown that it knows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub seen: bool,
+}
+
+impl Claim {
+    /// The order that was claimed on the agent's behalf, as long as it has not shown that it knows.
+    pub(crate) fn unseen(&self) -> Option<&Order> {
+        self.order.as_ref().filter(|order| order.auto_claim && !self.seen)
     }
 }
 
@@ -205,6 +234,8 @@ pub enum Next {
     Finished,
     /// The bead is left with a verdict.
     Settled(Verdict),
+    /// Nobody but the agent that let it go has asked for it: the bead is as it was.
+    GivenBack,
     /// The worker is done; the bead's own tracker is to close it.
     AwaitingClose {
         /// Without a close by then, the worker counts as crashed.
@@ -239,6 +270,11 @@ impl State {
         self.live.iter().filter_map(|id| self.dispatches.get(id))
     }
 
+    /// Those of them that workers of ours run.
+    pub fn live_workers(&self) -> impl Iterator<Item = &Dispatch> {
+        self.live_dispatches().filter(|dispatch| dispatch.has_worker())
+    }
+
     /// How many dispatches hold a slot.
     pub fn live_count(&self) -> usize {
         self.live.len()
@@ -246,14 +282,23 @@ impl State {
 
     /// What the last dispatch of a bead left behind, in words.
     pub(crate) fn last_words_about(&self, bead: &BeadId) -> Option<String> {
-        let ended = self.dispatches_of(bead).filter_map(|dispatch| dispatch.ended.as_ref()).next_back()?;
-        Some(match &ended.outcome {
+        let ended = self.dispatches_of(bead).filter(|dispatch| dispatch.ended.is_some()).next_back()?;
+        Some(match ended.ended.as_ref()?.outcome {
             Outcome::Succeeded => "its worker finished, but nobody closed it".to_owned(),
-            Outcome::Failed { message, .. } => message.clone(),
-            Outcome::StartFailed { error } => error.clone(),
-            Outcome::Stopped { reason } => reason.words().to_owned(),
-            Outcome::Lost { why } | Outcome::NeverRan { why } => why.clone(),
+            _ => self.words_about_end(ended),
         })
+    }
+
+    /// How a dispatch ended, in words.
+    pub(crate) fn words_about_end(&self, dispatch: &Dispatch) -> String {
+        match dispatch.ended.as_ref().map(|ended| &ended.outcome) {
+            None => "goes on".to_owned(),
+            Some(Outcome::Succeeded) => "was done".to_owned(),
+            Some(Outcome::Failed { message, .. }) => message.clone(),
+            Some(Outcome::StartFailed { error }) => error.clone(),
+            Some(Outcome::Stopped { reason }) => reason.words().to_owned(),
+            Some(Outcome::Lost { why } | Outcome::NeverRan { why }) => why.clone(),
+        }
     }
 
     /// Why we ended the last dispatch of a bead, if we did.

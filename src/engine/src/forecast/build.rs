@@ -15,6 +15,7 @@ use crate::decide::sling_priority;
 use crate::dispatch::Dispatch;
 use crate::lookup::Lookup;
 use crate::queue::{Lane, OrderKey};
+use crate::settings::RigAssign;
 use crate::state::State;
 use crate::{BeadId, ConvoyId, Timestamp};
 
@@ -24,13 +25,14 @@ struct Likeness<'a> {
     kind: &'a str,
     argv: Option<&'a [String]>,
     task: Option<(&'a str, bool)>,
+    by_agent: bool,
 }
 
 impl Likeness<'_> {
     fn is_like(&self, other: &Self) -> bool {
         let (a, b) = (self.fields, other.fields);
         a.target_rig == b.target_rig
-            && self.task == other.task
+            && (self.task, self.by_agent) == (other.task, other.by_agent)
             && (&a.account, &a.convoy, &a.agent) == (&b.account, &b.convoy, &b.agent)
             && (&a.formula, self.kind, self.argv) == (&b.formula, other.kind, other.argv)
     }
@@ -158,7 +160,9 @@ impl<'a> Builder<'a> {
     fn scheduled(&mut self, entry: &'a BeadEntry, context: &'a Context) -> Unit<'a> {
         let (state, fields) = (self.state, &context.fields);
         let task = context.task.as_ref().map(|task| (task.agent.as_str(), task.takes_worker));
-        let likeness = Likeness { fields, kind: &entry.bead.kind, argv: entry.bead.argv.as_deref(), task };
+        let by_agent = context.assign.is_some();
+        let likeness =
+            Likeness { fields, kind: &entry.bead.kind, argv: entry.bead.argv.as_deref(), task, by_agent };
         let (class, estimate) = match &self.last {
             Some((last, class, estimate)) if last.is_like(&likeness) => (*class, *estimate),
             Some(_) | None => {
@@ -189,7 +193,8 @@ impl<'a> Builder<'a> {
             return Self::new_unit(entry, Place::Never, NONE, NONE);
         };
         let lane = Lane::named(state.settings.fairness, &rig.name, Some(&convoy.id), None);
-        let class = self.class(lane, Limit::of(&rig.name, None, None));
+        let class =
+            self.class(lane, Limit::of(&rig.name, None, None, state.assign_of(&rig.name) != RigAssign::Off));
         let formula = state.formula_for(bead, &rig.name, &SlingRequest::default());
         let alike = Alike::of(bead, &rig.name, formula.as_ref().map(crate::FormulaName::as_str));
         let estimate = self.estimate(alike);

@@ -9,6 +9,7 @@ use yard_engine::money::Usd;
 use yard_engine::settings::Fairness;
 use yard_engine::{Command, DispatchId, Millis, SourceReading, Tx};
 
+use crate::agent_happenings::{AgentHappening, agent_happening, agent_happens};
 use crate::asks::{Ask, ask, command, imported, kind, name, status};
 use crate::task_happenings::{TaskHappening, task_happening, task_happens};
 use crate::town::{Town, exit, rig_name, stopped};
@@ -45,6 +46,7 @@ pub(crate) enum Happening {
     RigLeaves,
     RigJoins,
     Task(TaskHappening),
+    Agent(AgentHappening),
 }
 
 /// What somebody does in the tracker of a workspace.
@@ -177,6 +179,7 @@ pub(crate) fn happening() -> impl Strategy<Value = Happening> {
         1 => (0_usize..4).prop_map(Happening::AlertTold),
         1 => prop_oneof![1 => Just(Happening::RigLeaves), 2 => Just(Happening::RigJoins)],
         4 => task_happening().prop_map(Happening::Task),
+        6 => agent_happening().prop_map(Happening::Agent),
     ]
 }
 
@@ -222,7 +225,7 @@ impl Yard {
             (Change::Close, Some(id)) => self.tracker.closes(&id),
             (Change::Reopen, Some(id)) => self.tracker.reopens(&id),
             (Change::Claim { ours }, Some(id)) => {
-                self.tracker.claims(&id, if *ours { "ym/x" } else { "bob" });
+                self.tracker.claims(&id, if *ours { "ym/x" } else { "fern" });
             }
             (Change::Release, Some(id)) => self.tracker.releases(&id),
             (Change::PutOff(span), Some(id)) => {
@@ -301,6 +304,7 @@ pub(crate) fn happens(yard: &mut Yard, happening: &Happening) {
             town.act(|tx| tx.alert_told(&id, None));
         }
         Happening::Task(happening) => task_happens(town, happening),
+        Happening::Agent(happening) => agent_happens(town, happening),
         Happening::RigLeaves => {
             let _ = town.command(&Command::RigRemove { name: rig_name("ox") });
         }

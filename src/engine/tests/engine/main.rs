@@ -1,5 +1,7 @@
 //! The engine, seen from outside: commands and reports in, events and answers out.
 
+mod agent_happenings;
+mod agents;
 mod alerts;
 mod asks;
 mod awaiting;

@@ -4,13 +4,15 @@ use std::sync::LazyLock;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use yard_engine::agent::Registration;
 use yard_engine::bead::{BeadEvent, BeadStatus, DepKind};
-use yard_engine::command::{NewTask, WorkerSays};
+use yard_engine::command::{AgentStatus, NewTask, WorkerSays};
 use yard_engine::dispatch::{Category, DispatchEvent, StopReason};
 use yard_engine::event::KINDS;
 use yard_engine::rig::RigSwitch;
-use yard_engine::{AccountName, Command, Event, Millis, Settings, State, WebhookFailure};
+use yard_engine::{AccountName, AgentName, Command, Event, Millis, Settings, State, WebhookFailure};
 
+use crate::agents::{agent_name, registration};
 use crate::asks::graph;
 use crate::happenings::{Yard, happening, happens};
 use crate::tasks::{submit_one, task_of};
@@ -161,6 +163,7 @@ fn sample_log() -> Vec<yard_engine::Recorded> {
     tracker_events(&mut town);
     second_thoughts(&mut town);
     task_events(&mut town);
+    agent_events(&mut town);
     town.log
 }
 
@@ -241,6 +244,36 @@ fn task_events(town: &mut Town) {
         town.act(|tx| tx.webhook_tried(id, failure));
     }
     town.advance(Millis::minutes(2));
+}
+
+fn agent_events(town: &mut Town) {
+    town.configure(|settings| {
+        (settings.agents.tracks, settings.agents.hook) = (true, Some(vec!["tell".to_owned()]));
+    });
+    town.agents(&["fern", "moss"]);
+    town.bead("gt-t1");
+    town.bead_needing("gt-t2", &["gt-t1"]);
+    town.gives_away(&["gt-t1", "gt-t2"]);
+    town.pass();
+    let (to, message) = town.state.untold_messages().remove(0);
+    town.act(|tx| tx.message_told(&to, message.id(), Some("it is not there".to_owned())));
+    let says = |agent: &AgentName, status| Command::AgentStatus {
+        agent: agent.to_string(),
+        status,
+        note: Some("a reason".to_owned()),
+    };
+    town.does(&says(&to, AgentStatus::Blocked));
+    town.does(&Command::AgentInbox { agent: to.to_string(), keep: false });
+    town.does(&says(&to, AgentStatus::Offline));
+    town.does(&Command::AgentHeartbeat { agent: to.to_string() });
+    town.does(&Command::AgentRetire { agent: to.to_string() });
+    let auto = Registration { auto_claim: Some(true), ..registration("reed") };
+    town.does(&Command::AgentRegister(Box::new(auto)));
+    town.beads(&["gt-t3", "gt-t4"]);
+    town.gives_away(&["gt-t3", "gt-t4"]);
+    town.pass();
+    let taken = town.state.claims_of(&agent_name("reed")).next().expect("claimed for it").bead().to_string();
+    town.claims("reed", &taken).expect("its own");
 }
 
 fn convoy_events(town: &mut Town) {

@@ -117,6 +117,8 @@ fn every_reason_has_its_row() {
             ("cost_limit_reached", Recovery::Blocked),
             ("user_cancelled", Recovery::Cancelled),
             ("spawn_timeout", Recovery::Retried(Category::Crash)),
+            ("lease_expired", Recovery::Queued),
+            ("released", Recovery::Queued),
         ]
     );
 }
