@@ -59,7 +59,7 @@ impl Counts {
         match standing {
             Some(Standing::Closed) => self.closed += 1,
             Some(Standing::Running) => self.running += 1,
-            Some(Standing::Queued) => self.queued += 1,
+            Some(Standing::Queued | Standing::Assigned) => self.queued += 1,
             Some(Standing::Blocked) => self.blocked += 1,
             Some(Standing::Failed | Standing::Cancelled | Standing::CircuitBroken) => self.failed += 1,
             Some(Standing::Open | Standing::Staged | Standing::Done) | None => {}

@@ -13,6 +13,8 @@ pub struct Glyphs {
     pub running: &'static str,
     /// Before a queued one.
     pub queued: &'static str,
+    /// Before one that an agent has been sent.
+    pub assigned: &'static str,
     /// Before a blocked one.
     pub blocked: &'static str,
     /// Before a staged one.
@@ -88,6 +90,7 @@ pub const UNICODE: Glyphs = Glyphs {
     ascii: false,
     running: "▶",
     queued: "○",
+    assigned: "◎",
     blocked: "◌",
     staged: "◇",
     open: "·",
@@ -129,6 +132,7 @@ pub const ASCII: Glyphs = Glyphs {
     ascii: true,
     running: ">",
     queued: "o",
+    assigned: "@",
     blocked: ".",
     staged: "^",
     open: " ",
@@ -184,6 +188,7 @@ impl Glyphs {
             Some(Standing::Open) => self.open,
             Some(Standing::Staged) => self.staged,
             Some(Standing::Queued) => self.queued,
+            Some(Standing::Assigned) => self.assigned,
             Some(Standing::Blocked) => self.blocked,
             Some(Standing::Running) => self.running,
             Some(Standing::Done) => self.done,

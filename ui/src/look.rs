@@ -60,7 +60,7 @@ impl Look {
     pub fn role_of(standing: Option<Standing>) -> Role {
         match standing {
             Some(Standing::Running) => Role::Running,
-            Some(Standing::Queued) => Role::Queued,
+            Some(Standing::Queued | Standing::Assigned) => Role::Queued,
             Some(Standing::Blocked) => Role::Blocked,
             Some(Standing::Staged) => Role::Staged,
             Some(Standing::Open) => Role::Open,

@@ -99,6 +99,7 @@ fn words(
         Some(Standing::CircuitBroken) => (glyph, "BROKEN", role),
         Some(Standing::Failed) => (glyph, "FAILED", role),
         Some(Standing::Cancelled) => (glyph, "cancel'd", role),
+        Some(Standing::Assigned) => (glyph, "assigned", role),
         Some(Standing::Staged) => (glyph, "staged", role),
         Some(Standing::Open) => (glyph, "open", role),
         Some(Standing::Done) => (glyph, "done", role),
@@ -134,7 +135,9 @@ fn age(
             let live = live(state, id);
             live.map(|dispatch| dispatch.running_at.unwrap_or(dispatch.started_at))
         }
-        Some(Standing::Queued | Standing::Blocked) => context.map(|context| context.fields.enqueued_at),
+        Some(Standing::Queued | Standing::Assigned | Standing::Blocked) => {
+            context.map(|context| context.fields.enqueued_at)
+        }
         Some(Standing::Closed) => entry.bead.closed_at,
         Some(Standing::Failed | Standing::CircuitBroken | Standing::Cancelled | Standing::Done) => {
             let last = state.dispatches_of(id).next_back();
@@ -171,6 +174,7 @@ fn why(
         }
         Some(
             Standing::Queued
+            | Standing::Assigned
             | Standing::Blocked
             | Standing::Staged
             | Standing::Failed
@@ -210,6 +214,8 @@ pub(crate) fn short(reason: &Reason, now: Timestamp) -> String {
         C::CircuitBroken => "cannot start".to_owned(),
         C::CostLimit => "budget spent".to_owned(),
         C::AccountCooldown => format!("account rests {}", until()),
+        C::AwaitingAgent if reason.until.is_some() => format!("agent to claim {}", until()),
+        C::AwaitingAgent => "no free agent".to_owned(),
         C::AwaitingClose => "close awaited".to_owned(),
         C::Held => "held".to_owned(),
         C::ClaimedElsewhere => "taken".to_owned(),

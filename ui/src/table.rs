@@ -342,7 +342,7 @@ fn rank(standing: Standing) -> u8 {
         Standing::CircuitBroken => 1,
         Standing::Failed => 2,
         Standing::Done => 3,
-        Standing::Queued => 4,
+        Standing::Queued | Standing::Assigned => 4,
         Standing::Blocked => 5,
         Standing::Staged => 6,
         Standing::Cancelled => 7,

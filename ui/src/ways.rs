@@ -259,7 +259,9 @@ fn way_out(state: &State, bead: &BeadId, reason: &Reason) -> Option<Way> {
             let on = reason.ids.iter().find(|on| *on != bead)?;
             way(format!("break the cycle at {on}"), &["bead", "dep", "remove", id, on.as_str()])
         }
-        C::NotBefore
+        // Who is free is no setting; what helps an order is one more agent.
+        C::AwaitingAgent
+        | C::NotBefore
         | C::AccountCooldown
         | C::BlockedBy
         | C::HostLoad

@@ -39,11 +39,6 @@ impl Report {
         Self { exit: USAGE, ..Self::new("usage", message) }
     }
 
-    /// A feature of a later version.
-    pub(crate) fn later(what: &str) -> Self {
-        Self::new("not-yet", format!("{what} in this version of ym"))
-    }
-
     /// Adds what to do about it.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into()).filter(|hint| !hint.is_empty());

@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     match words.get(1).and_then(|word| word.to_str()) {
         Some("__forkserver") => return yard_workers::forkserver_main(),
         Some("__shim") => return commands::shim(&words[2..]),
-        Some("__agent") => return commands::agent(words.get(2).and_then(|word| word.to_str())),
+        Some("__agent") => return commands::demo_agent(words.get(2).and_then(|word| word.to_str())),
         Some("__demo_daemon") => return commands::demo_daemon(&words[2..]),
         _ => {}
     }

@@ -105,6 +105,24 @@ pub enum Ask {
         /// What this many slots of the town would change.
         max_polecats: Option<i64>,
     },
+    /// `agent list`.
+    AgentList,
+    /// `agent why`.
+    AgentWhy {
+        /// Which one; none for all that have no work, and all beads that wait for one.
+        agent: Option<String>,
+    },
+    /// `agent tracks`.
+    AgentTracks,
+    /// `agent inbox --wait`: answers as soon as there is something to read.
+    AgentWait {
+        /// Which one.
+        agent: String,
+        /// What it reads stays unread.
+        keep: bool,
+        /// For how long.
+        timeout_ms: Option<u64>,
+    },
     /// Tasks of the HTTP API.
     Tasks {
         /// Which.

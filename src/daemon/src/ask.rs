@@ -63,6 +63,11 @@ pub fn ask(town: &TownDir, request: &Request, each: Each<'_>) -> Result<Answered
         match &request.ask {
             Ask::Events { query } => return read_events(town, query, each),
             Ask::Wait { .. } => return wait_unserved(town, request, each),
+            Ask::AgentWait { .. } => {
+                return Err(Refusal::new("no-daemon", "nobody sends orders: no daemon is running")
+                    .hint("ym --daemon starts one; without --wait the inbox is read as it is")
+                    .into());
+            }
             Ask::Attach { .. } => return Err(Refusal::new("no-daemon", "nobody serves the town").into()),
             Ask::Stop { .. } => {
                 return Err(Refusal::new("no-daemon", "no daemon is running")
@@ -95,7 +100,10 @@ fn ask_server(town: &TownDir, request: &Request, each: Each<'_>) -> Result<Optio
         Err(Lost::BeforeAsking(_)) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let lasts = matches!(&request.ask, Ask::Wait { .. } | Ask::Events { .. } | Ask::Attach { .. });
+    let lasts = matches!(
+        &request.ask,
+        Ask::Wait { .. } | Ask::Events { .. } | Ask::Attach { .. } | Ask::AgentWait { .. }
+    );
     if lasts && !connection.hello().role.dispatches_by_itself() {
         return Ok(None);
     }
@@ -133,7 +141,7 @@ fn read_unserved(town: &TownDir, ask: &Ask) -> Result<Option<Answered>, AskError
         Tx::new(&mut state, now).settings_read(&settings);
     }
     let lease_is_free = Lease::holder(&town.lease()).is_none();
-    if (state.live_count() > 0 || any_news(&state, town)) && lease_is_free {
+    if (state.live_workers().next().is_some() || any_news(&state, town)) && lease_is_free {
         return Ok(None);
     }
     let daemon = DaemonView { running: false, pid: None, http: None };

@@ -2,7 +2,7 @@
 
 use tokio::sync::mpsc;
 use yard_client::{Reply, Request};
-use yard_engine::{AlertId, BeadId, DispatchId, SourceReading, WebhookFailure};
+use yard_engine::{AgentName, AlertId, BeadId, DispatchId, SourceReading, WebhookFailure};
 use yard_workers::{Waker, WorkerReport};
 
 use crate::http::ActionOutcome;
@@ -31,6 +31,15 @@ pub(crate) enum Input {
     AlertTold {
         /// Which alert it was told.
         id: AlertId,
+        /// What went wrong.
+        error: Option<String>,
+    },
+    /// The hook has ended.
+    MessageTold {
+        /// To whom the message is.
+        agent: AgentName,
+        /// Which message it was told.
+        message: u64,
         /// What went wrong.
         error: Option<String>,
     },

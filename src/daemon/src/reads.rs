@@ -35,6 +35,9 @@ pub(crate) fn is_read(ask: &Ask) -> bool {
         | Ask::ConvoyStranded
         | Ask::Forecast { .. }
         | Ask::Alerts { .. }
+        | Ask::AgentList
+        | Ask::AgentWhy { .. }
+        | Ask::AgentTracks
         | Ask::Tasks { .. }
         | Ask::Task { .. }
         | Ask::TaskStats { .. }
@@ -47,6 +50,7 @@ pub(crate) fn is_read(ask: &Ask) -> bool {
         | Ask::Events { .. }
         | Ask::Attach { .. }
         | Ask::Wait { .. }
+        | Ask::AgentWait { .. }
         | Ask::Poke { .. }
         | Ask::Stop { .. } => false,
     }
@@ -79,6 +83,9 @@ impl Desk<'_> {
                 Reply::document(&views::forecast(state, convoy.as_ref(), *max_polecats, now, running))
             }
             Ask::Alerts { all } => Reply::document(&views::alerts(state, *all, self.transient.clone())),
+            Ask::AgentList => Reply::document(&views::agents(state)),
+            Ask::AgentWhy { agent } => Reply::document(&views::agent_why(state, agent.as_deref())?),
+            Ask::AgentTracks => Reply::document(&views::tracks(state)),
             Ask::Tasks { filter } => Reply::document(&views::task::tasks(state, filter)),
             Ask::Task { id, agent } => {
                 Reply::document(&views::task::task_by_id(state, id, agent.as_deref())?)
@@ -100,6 +107,7 @@ impl Desk<'_> {
             | Ask::Events { .. }
             | Ask::Attach { .. }
             | Ask::Wait { .. }
+            | Ask::AgentWait { .. }
             | Ask::Poke { .. }
             | Ask::Stop { .. } => {
                 return Err(Refusal::new("internal", "this is not a question about the state"));

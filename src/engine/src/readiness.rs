@@ -437,6 +437,10 @@ impl State {
             tell(C::HostLoad, &|| Reason::new(C::HostLoad, busy.clone()))?;
         }
         if context.assign.is_some() {
+            let waits = context.sent.is_some() || self.roster.offers.contains(&context.id);
+            if !waits {
+                return Some(());
+            }
             return tell(C::AwaitingAgent, &|| {
                 let (message, until) = self.why_no_agent(context);
                 Reason { until, ..Reason::new(C::AwaitingAgent, message) }

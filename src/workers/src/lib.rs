@@ -36,3 +36,8 @@ pub use report::{Recovered, WorkerReport};
 pub use shim::shim_main;
 pub use socket::{SocketAddress, socket_address};
 pub use spec::{RunSpec, StartOrder, StepSpec};
+
+/// What tells a live process of this machine from a later one with the same number; none if it is dead.
+pub fn process_mark(pid: u32) -> Option<String> {
+    sys::process_mark(pid)
+}

@@ -360,7 +360,14 @@ impl World {
                 Command::Retry { bead: text }
             }
             Some(Standing::Blocked) if !scheduled => Command::Retry { bead: text },
-            Some(Standing::Blocked | Standing::Queued | Standing::Running | Standing::Closed) | None => {
+            Some(
+                Standing::Blocked
+                | Standing::Queued
+                | Standing::Assigned
+                | Standing::Running
+                | Standing::Closed,
+            )
+            | None => {
                 return Ok(());
             }
         };

@@ -3,6 +3,7 @@
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use yard_client::views::{event_subject, event_words};
+use yard_engine::agent::AgentEvent;
 use yard_engine::{BeadId, Event, Recorded};
 
 use crate::console::{Console, Pane};
@@ -76,10 +77,13 @@ fn what(event: &Recorded) -> String {
 /// The bead that an event is about.
 pub(crate) fn bead_of(event: &Recorded) -> Option<BeadId> {
     let about_bead = match &event.event {
-        Event::Bead(_) | Event::Context(_) | Event::Dispatch(_) | Event::Preemption(_) | Event::Task(_) => {
-            true
-        }
-        Event::Town(_) | Event::Rig(_) | Event::Convoy(_) | Event::Alert(_) => false,
+        Event::Bead(_)
+        | Event::Context(_)
+        | Event::Dispatch(_)
+        | Event::Preemption(_)
+        | Event::Task(_)
+        | Event::Agent(AgentEvent::Sent { .. } | AgentEvent::Withdrawn { .. }) => true,
+        Event::Town(_) | Event::Rig(_) | Event::Convoy(_) | Event::Alert(_) | Event::Agent(_) => false,
     };
     let subject =
         about_bead.then(|| serde_json::to_value(event).ok().map(|value| event_subject(&value)))??;

@@ -1,5 +1,6 @@
 //! The words of the command line. One definition yields parsing, help, man page and completions.
 
+mod agent;
 mod bead;
 mod convoy;
 mod family;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use agent::{AgentArgs, AgentCmd, AgentRegister};
 pub(crate) use bead::{BeadAdd, BeadCmd, BeadUpdate, DepCmd, Like};
 pub(crate) use convoy::{ConvoyCmd, ConvoyCreate};
 pub(crate) use family::{ConfigCmd, HttpCmd, JournalCmd, RigAdd, RigCmd, SchedulerCmd};
@@ -285,6 +287,11 @@ pub(crate) enum Cmd {
         after_long_help = "Examples:\n  ym worker checkpoint \"tests written\"\n  ym worker cost 0.42\n\nA worker is known by YM_DISPATCH. What comes from a dispatch that is over is refused."
     )]
     Worker(WorkerArgs),
+    /// Registered agents: orders, claims and who does what
+    #[command(
+        after_long_help = "Examples:\n  ym agent register fern --program claude-code\n  ym sling gt-abc --assign\n  ym agent inbox --as fern --wait\n  ym agent claim gt-abc --as fern && ym agent done gt-abc --as fern\n\nym help agents is the short manual."
+    )]
+    Agent(AgentArgs),
     /// Take the last operator command back
     ///
     /// Pause, resume, hold, unhold, priority, clear, retry, cancel of waiting work, park, dock, config set and unset, and

@@ -1,5 +1,6 @@
 //! One file per family of commands: words in, an ask, the answer printed. Each gives the exit code.
 
+mod agent;
 mod alerts;
 mod bead;
 mod config;
@@ -35,7 +36,7 @@ use crate::help;
 use crate::session::Session;
 
 pub(crate) use daemon::{demo_daemon, shim};
-pub(crate) use demo::agent;
+pub(crate) use demo::agent as demo_agent;
 
 /// The exit code, or why there was nothing to be done.
 pub(crate) type Done = Result<u8, Report>;
@@ -79,6 +80,7 @@ pub(crate) fn run(session: &mut Session, cli: Cli) -> Done {
         Cmd::Priority { id, priority } => operator::priority(session, id, priority),
         Cmd::Preempt { id, candidate } => operator::preempt(session, id, candidate),
         Cmd::Worker(args) => worker::run(session, args),
+        Cmd::Agent(args) => agent::run(session, args),
         Cmd::Undo => operator::undo(session),
         Cmd::Redo => operator::redo(session),
         Cmd::Stop { timeout, leave_running } => daemon::stop(session, timeout, leave_running),

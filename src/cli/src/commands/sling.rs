@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 use yard_client::views::SlingView;
-use yard_engine::command::{AddItem, SlingAction, SlingRequest, SlingResult};
-use yard_engine::{AccountName, Command, FormulaName, Refusal};
+use yard_engine::command::{AddItem, AssignTo, SlingAction, SlingRequest, SlingResult};
+use yard_engine::{AccountName, AgentName, Command, FormulaName, Refusal};
 
 use super::{Done, input_name, read_input};
 use crate::args::{AddArgs, SlingArgs};
@@ -12,10 +12,6 @@ use crate::render::sling_results;
 use crate::session::Session;
 
 pub(super) fn sling(session: &mut Session, args: SlingArgs) -> Done {
-    if args.assign.is_some() {
-        return Err(Report::later("work cannot be assigned to registered agents yet")
-            .hint("sling it without --assign"));
-    }
     let dry_run = args.dry_run;
     let document = session.command(Command::Sling(Box::new(request(args)?)))?;
     let view: SlingView = serde_json::from_str(document.get())?;
@@ -45,6 +41,11 @@ fn request(args: SlingArgs) -> Result<SlingRequest, Report> {
         formula = Some(std::mem::replace(&mut ids[0], bead));
     }
     let instructions = if args.stdin { Some(read_input("-")?) } else { args.args };
+    let assign = match args.assign.as_deref() {
+        None => None,
+        Some("") => Some(AssignTo::Anyone),
+        Some(name) => Some(AssignTo::Agent(AgentName::parse(name).map_err(Refusal::from)?)),
+    };
     Ok(SlingRequest {
         ids,
         rig: None,
@@ -57,6 +58,7 @@ fn request(args: SlingArgs) -> Result<SlingRequest, Report> {
         base_branch: args.base_branch,
         account: args.account.as_deref().map(AccountName::parse).transpose().map_err(Refusal::from)?,
         agent: args.agent,
+        assign,
         owned: args.owned,
         no_convoy: args.no_convoy,
         no_boot: args.no_boot,

@@ -1,5 +1,6 @@
 //! Documents as text for people: within 80 columns, nothing from outside unless it went through `Safe`.
 
+mod agent;
 mod alert;
 mod bead;
 mod convoy;
@@ -14,6 +15,7 @@ mod table;
 mod tree;
 mod wrap;
 
+pub(crate) use agent::{agent_line, agent_why, agents, claimed, inbox, tracks};
 pub(crate) use alert::alerts;
 pub(crate) use bead::{beads, sling_results};
 pub(crate) use convoy::{convoy, convoy_trees, convoys, stranded};
@@ -34,7 +36,7 @@ use crate::output::Tone;
 /// The colour of a state.
 fn tone_of(state: Standing) -> Tone {
     match state {
-        Standing::Open | Standing::Queued => Tone::Bold,
+        Standing::Open | Standing::Queued | Standing::Assigned => Tone::Bold,
         Standing::Staged => Tone::Dim,
         Standing::Blocked | Standing::Cancelled => Tone::Warn,
         Standing::Running | Standing::Done | Standing::Closed => Tone::Good,

@@ -141,6 +141,7 @@ fn why_stuck(bead: &StuckView, served: bool) -> String {
         Some(Standing::Queued) if served => "ready, and not started yet".to_owned(),
         Some(Standing::Queued) => "nothing starts it by itself: ym --daemon, or ym scheduler run".to_owned(),
         Some(Standing::Running) => "still running".to_owned(),
+        Some(Standing::Assigned) => "an agent is to claim it".to_owned(),
         Some(Standing::Done) => "its close is awaited".to_owned(),
         Some(Standing::Failed | Standing::Cancelled | Standing::CircuitBroken) => {
             format!("ym scheduler retry {id} gives it another chance")

@@ -1,6 +1,7 @@
 //! Events in words: whom each is about, and what happened in a few words.
 
 use serde_json::Value;
+use yard_engine::agent::AgentEvent;
 use yard_engine::alert::AlertEvent;
 use yard_engine::convoy::ConvoyEvent;
 use yard_engine::dispatch::DispatchEvent;
@@ -92,6 +93,40 @@ fn sentence(event: &Event) -> Option<(String, String)> {
         | Event::Dispatch(_)
         | Event::Preemption(_) => None,
         Event::Task(event) => Some((task_sentence(event), String::new())),
+        Event::Agent(event) => Some(agent_sentence(event)),
+    }
+}
+
+fn agent_sentence(event: &AgentEvent) -> (String, String) {
+    let nobody = String::new();
+    match event {
+        AgentEvent::Registered { agent, actor } => {
+            (format!("agent {} registered: {}", agent.name, agent.program), actor.clone())
+        }
+        AgentEvent::Retired { name, actor } => (format!("agent {name} is retired"), actor.clone()),
+        AgentEvent::Heard { name } => (format!("agent {name} gave a sign of life"), nobody),
+        AgentEvent::Said { name, says: Some(says) } => {
+            let note = says.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
+            (format!("agent {name} says it is {}{note}", says.what.as_str()), nobody)
+        }
+        AgentEvent::Said { name, says: None } => (format!("agent {name} is free for its work"), nobody),
+        AgentEvent::WentOffline { name, since } => {
+            (format!("agent {name} is offline: nothing heard since {since}"), nobody)
+        }
+        AgentEvent::Read { name, .. } => (format!("agent {name} read its notices"), nobody),
+        AgentEvent::Told { name, error, .. } => {
+            let how = error.as_ref().map(|error| format!(", which failed: {error}")).unwrap_or_default();
+            (format!("the hook was told what agent {name} is told{how}"), nobody)
+        }
+        AgentEvent::TrackGiven { name, beads } => {
+            (format!("agent {name} was given a track of {}", count(beads.len(), "bead")), nobody)
+        }
+        AgentEvent::Sent { bead, order, .. } => {
+            (format!("{bead} was sent to agent {} ({})", order.agent, order.reason), nobody)
+        }
+        AgentEvent::Withdrawn { bead, name, why, .. } => {
+            (format!("{bead} was taken back from agent {name}: {}", why.words()), nobody)
+        }
     }
 }
 

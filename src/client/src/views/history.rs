@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use yard_engine::agent::AgentEvent;
 use yard_engine::bead::{BeadEvent, Verdict};
 use yard_engine::context::ContextEvent;
 use yard_engine::dispatch::{DispatchEvent, Next, Outcome, Said};
@@ -36,6 +37,7 @@ pub fn history_line(recorded: &Recorded) -> Option<HistoryLine> {
         Event::Context(event) => context_line(event),
         Event::Dispatch(event) => dispatch_line(event)?,
         Event::Preemption(event) => preemption_line(event),
+        Event::Agent(event) => agent_line(event)?,
         Event::Convoy(_) | Event::Town(_) | Event::Rig(_) | Event::Alert(_) | Event::Task(_) => return None,
     };
     let (to, actor) = (to.to_owned(), actor.into_owned());
@@ -114,6 +116,10 @@ fn context_line(event: &ContextEvent) -> Line<'_> {
 
 fn dispatch_line(event: &DispatchEvent) -> Option<Line<'_>> {
     Some(match event {
+        DispatchEvent::Started { dispatch } if dispatch.claim.is_some() => {
+            let agent = dispatch.claim.as_ref().map(|claim| claim.agent.as_str()).unwrap_or_default();
+            ("running", format!("{} claimed", dispatch.id), agent.into())
+        }
         DispatchEvent::Started { dispatch } => {
             ("running", format!("{} starts", dispatch.id), "scheduler".into())
         }
@@ -143,6 +149,7 @@ fn dispatch_line(event: &DispatchEvent) -> Option<Line<'_>> {
         | DispatchEvent::Session { .. }
         | DispatchEvent::Progress { .. }
         | DispatchEvent::Heard { .. }
+        | DispatchEvent::TakenUp { .. }
         | DispatchEvent::LateReport { .. } => {
             return None;
         }
@@ -153,6 +160,25 @@ fn dispatch_line(event: &DispatchEvent) -> Option<Line<'_>> {
             let words = format!("{id} finished, but its bead was not closed in time");
             (after(*next), words, "scheduler".into())
         }
+    })
+}
+
+fn agent_line(event: &AgentEvent) -> Option<Line<'_>> {
+    Some(match event {
+        AgentEvent::Sent { order, .. } => {
+            ("assigned", format!("sent to agent {} ({})", order.agent, order.reason), "scheduler".into())
+        }
+        AgentEvent::Withdrawn { name, why, .. } => {
+            ("queued", format!("taken back from agent {name}: {}", why.words()), "scheduler".into())
+        }
+        AgentEvent::Registered { .. }
+        | AgentEvent::Retired { .. }
+        | AgentEvent::Heard { .. }
+        | AgentEvent::Said { .. }
+        | AgentEvent::WentOffline { .. }
+        | AgentEvent::Read { .. }
+        | AgentEvent::Told { .. }
+        | AgentEvent::TrackGiven { .. } => return None,
     })
 }
 
@@ -177,6 +203,7 @@ fn first_line(text: &str) -> &str {
 fn after(next: Next) -> &'static str {
     match next {
         Next::BackInQueue | Next::Requeued => "queued",
+        Next::GivenBack => "open",
         Next::Finished | Next::AwaitingClose { .. } | Next::Settled(Verdict::Done) => "done",
         Next::Settled(Verdict::Failed) => "failed",
         Next::Settled(Verdict::Unavailable) => "blocked",

@@ -1,5 +1,6 @@
 //! The JSON documents of the command line, rendered from the engine's state once for everybody.
 
+mod agent;
 mod alert;
 mod bead;
 mod blockers;
@@ -22,6 +23,11 @@ pub mod task;
 mod testing;
 mod writer;
 
+pub use agent::{
+    AgentList, AgentView, AgentWhy, AgentWhyView, BeadWhy, BodyView, ClaimView, HeldView, InboxView,
+    MessageView, OrderedView, TrackItem, TrackList, TrackView, agent, agent_why, agents, claim, inbox,
+    message, tracks,
+};
 pub use alert::{AlertList, AlertView, alerts};
 pub use bead::{BeadList, BeadView, DependencyView, RigList, RigView, bead, beads, rigs};
 pub use convoy::{ConvoyList, ConvoySummary, ConvoyView, TrackedView, convoy, convoys};

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use toml_edit::{Document, Item, TableLike};
 use yard_engine::money::Usd;
-use yard_engine::settings::{Fairness, HttpSettings, Merge, RigSettings, WorkerSettings};
+use yard_engine::settings::{
+    AgentSettings, Fairness, HttpSettings, Merge, RigAssign, RigSettings, WorkerSettings,
+};
 use yard_engine::{AccountName, FormulaName, RigName, Settings};
 
 use super::ConfigError;
@@ -140,7 +142,9 @@ fn take(settings: &mut Settings, place: &Place, meaning: Meaning) {
         ("executor.http.base_url", M::Text(url)) => settings.http_executor.base_url = Some(url),
         ("executor.http.instances", M::Table(table)) => settings.http_executor.instances = table,
         (key, meaning) => {
-            if let Some(field) = key.strip_prefix("http.") {
+            if let Some(field) = key.strip_prefix("agents.") {
+                take_agents(&mut settings.agents, field, meaning);
+            } else if let Some(field) = key.strip_prefix("http.") {
                 take_http(&mut settings.http, field, meaning);
             } else if let Some(field) = key.strip_prefix("worker.") {
                 take_worker(&mut settings.worker, field, meaning);
@@ -157,6 +161,18 @@ fn take(settings: &mut Settings, place: &Place, meaning: Meaning) {
                 }
             }
         }
+    }
+}
+
+fn take_agents(agents: &mut AgentSettings, field: &str, meaning: Meaning) {
+    match (field, meaning) {
+        ("offline_after", Meaning::Span(span)) => agents.offline_after = span,
+        ("claim_timeout", Meaning::Span(span)) => agents.claim_timeout = span,
+        ("lease", Meaning::Span(span)) => agents.lease = span,
+        ("auto_claim", Meaning::Bool(on)) => agents.auto_claim = on,
+        ("tracks", Meaning::Bool(on)) => agents.tracks = on,
+        ("hook", Meaning::Texts(argv)) => agents.hook = Some(argv),
+        _ => {}
     }
 }
 
@@ -179,6 +195,13 @@ fn take_rig(rig: &mut RigSettings, field: &str, meaning: Meaning) {
     match (field, meaning) {
         ("max_polecats", Meaning::Int(n)) => rig.max_polecats = cap(n),
         ("wake", Meaning::Texts(argv)) => rig.wake = Some(argv),
+        ("assign", Meaning::Text(word)) => {
+            rig.assign = match word.as_str() {
+                "slung" => RigAssign::Slung,
+                "ready" => RigAssign::Ready,
+                _ => RigAssign::Off,
+            };
+        }
         (field, meaning) => take_worker(&mut rig.worker, field, meaning),
     }
 }

@@ -7,10 +7,11 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
 use tracing::warn;
 use yard_client::views::AlertView;
 use yard_engine::AlertId;
-use yard_engine::alert::{Alert, AlertKind};
+use yard_engine::alert::AlertKind;
 
 use super::Core;
 use crate::clock::instant_after;
@@ -27,11 +28,17 @@ const AT_ONCE: usize = 4;
 /// How often a failing alert command is tried altogether: for about an hour, with the usual wait.
 const TRIES: u32 = 120;
 
-/// The alerts that are being told.
-#[derive(Debug, Default)]
-pub(super) struct Telling(BTreeMap<AlertId, Attempt>);
+/// What is being told to a command.
+#[derive(Debug)]
+pub(super) struct Telling<K>(BTreeMap<K, Attempt>);
 
-/// How telling an alert stands.
+impl<K> Default for Telling<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+/// How telling it stands.
 #[derive(Debug)]
 struct Attempt {
     tries: u32,
@@ -39,8 +46,8 @@ struct Attempt {
     again: Option<Instant>,
 }
 
-impl Telling {
-    /// Whether no alert command runs.
+impl<K: Clone + Ord> Telling<K> {
+    /// Whether no such command runs.
     pub(super) fn is_idle(&self) -> bool {
         self.running() == 0
     }
@@ -49,19 +56,24 @@ impl Telling {
         self.0.values().filter(|attempt| attempt.again.is_none()).count()
     }
 
-    /// Whether this alert is to be told now.
-    fn is_due(&self, id: &AlertId) -> bool {
+    /// How many more may be told at the same time.
+    pub(super) fn free(&self) -> usize {
+        AT_ONCE.saturating_sub(self.running())
+    }
+
+    /// Whether this is to be told now.
+    pub(super) fn is_due(&self, id: &K) -> bool {
         self.0.get(id).is_none_or(|attempt| attempt.again.is_some_and(|again| again <= Instant::now()))
     }
 
-    fn began(&mut self, id: AlertId) {
+    pub(super) fn began(&mut self, id: K) {
         let attempt = self.0.entry(id).or_insert(Attempt { tries: 0, again: None });
         attempt.tries += 1;
         attempt.again = None;
     }
 
     /// The command failed; whether it is tried again.
-    fn failed(&mut self, id: &AlertId, again: Instant) -> bool {
+    pub(super) fn failed(&mut self, id: &K, again: Instant) -> bool {
         match self.0.get_mut(id) {
             Some(attempt) if attempt.tries < TRIES => {
                 attempt.again = Some(again);
@@ -69,6 +81,16 @@ impl Telling {
             }
             Some(_) | None => false,
         }
+    }
+
+    /// What is over need not be told any more.
+    pub(super) fn keep(&mut self, wanted: impl Fn(&K) -> bool) {
+        self.0.retain(|id, attempt| attempt.again.is_none() || wanted(id));
+    }
+
+    /// It has been told, or was given up.
+    pub(super) fn forget(&mut self, id: &K) {
+        self.0.remove(id);
     }
 }
 
@@ -88,13 +110,15 @@ impl Core {
         let Some(argv) = self.store.state().settings().alerts_command.clone() else { return };
         // An alert that is over need not be told any more.
         let state = self.store.state();
-        self.telling.0.retain(|id, attempt| attempt.again.is_none() || state.is_untold(id));
+        self.telling.keep(|id| state.is_untold(id));
         let untold = state.untold_alerts().filter(|alert| self.telling.is_due(&alert.id));
-        let free = AT_ONCE.saturating_sub(self.telling.running());
+        let free = self.telling.free();
         for alert in untold.take(free).cloned().collect::<Vec<_>>() {
             let (town, argv, inputs, id) = (self.town.clone(), argv.clone(), self.inputs(), alert.id.clone());
             let told = std::thread::Builder::new().name("ym-alert".to_owned()).spawn(move || {
-                let error = tell(&town, &argv, &alert).err();
+                let env = [("YM_ALERT", alert.id.as_str())];
+                let error =
+                    tell_command(&town, "alerts.command", &argv, &env, &AlertView::from(&alert)).err();
                 inputs.send(Input::AlertTold { id: alert.id, error });
             });
             match told {
@@ -113,7 +137,7 @@ impl Core {
                 return;
             }
         }
-        self.telling.0.remove(id);
+        self.telling.forget(id);
         self.store.decide(self.now, |tx| tx.alert_told(id, error));
     }
 
@@ -133,19 +157,26 @@ impl Core {
     }
 }
 
-fn tell(town: &TownDir, argv: &[String], alert: &Alert) -> Result<(), String> {
-    let (program, args) = argv.split_first().ok_or("alerts.command is empty")?;
+/// Runs a command of the config with a document on its standard input, and waits for its end.
+pub(super) fn tell_command(
+    town: &TownDir,
+    setting: &str,
+    argv: &[String],
+    env: &[(&str, &str)],
+    document: &impl Serialize,
+) -> Result<(), String> {
+    let (program, args) = argv.split_first().ok_or_else(|| format!("{setting} is empty"))?;
     let mut child = Command::new(program)
         .args(args)
         .current_dir(town.root())
         .env("YM_TOWN", town.root())
-        .env("YM_ALERT", alert.id.as_str())
+        .envs(env.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .map_err(|error| format!("{program} cannot be run: {error}"))?;
-    let json = serde_json::to_string(&AlertView::from(alert)).map_err(|error| error.to_string())?;
+    let json = serde_json::to_string(document).map_err(|error| error.to_string())?;
     if let Some(mut stdin) = child.stdin.take() {
         // A command that does not read its input is told all the same.
         let _ = writeln!(stdin, "{json}");

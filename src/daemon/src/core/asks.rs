@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use yard_client::views::{DaemonView, HeardView, RecoverView};
+use yard_client::views::{self, DaemonView, HeardView, RecoverView};
 use yard_client::{Ask, Reply, Request, ServerRole};
 use yard_engine::command::SlingRequest;
 use yard_engine::plan::Scope;
@@ -32,6 +32,9 @@ impl Core {
                     Some(why) if !is_dry(&command) => Err(Refusal::new("read-only", why.clone())),
                     _ => self.take_command(&actor, &command),
                 };
+                if outcome.is_err() && self.read_only.is_none() {
+                    self.agent_called(&command);
+                }
                 owed.push(match outcome {
                     Ok(promise) => match promise {
                         Answered::Now(reply) => Owed::Reply(reply_to, self.with_notice(&command, reply)),
@@ -48,6 +51,10 @@ impl Core {
                     Ok(ids) => Owed::Wait(reply_to, WaitFor { ids, all, summary, until }),
                     Err(refusal) => Owed::Reply(reply_to, Reply::Error(refusal)),
                 });
+            }
+            Ask::AgentWait { agent, keep, timeout_ms } => {
+                let until = timeout_ms.map(|ms| instant_after(Duration::from_millis(ms)));
+                owed.extend(self.wait_for_mail(&agent, keep, until, reply_to));
             }
             Ask::Health => {
                 owed.push(Owed::Reply(
@@ -165,6 +172,18 @@ impl Core {
                 let hint = "a worker that was ended should end; ym why says what became of its bead";
                 Reply::Error(Refusal::new("stale-dispatch", message).hint(hint))
             }),
+            Answer::Agent { name } => Answered::Now(match self.store.state().agent(&name) {
+                Some(agent) => Reply::document(&views::agent(self.store.state(), agent)),
+                None => Reply::Error(Refusal::new("unknown-agent", format!("there is no agent {name}"))),
+            }),
+            Answer::Claimed { agent, dispatch_id, already } => {
+                let view = views::claim(self.store.state(), &agent, &dispatch_id, already);
+                Answered::Now(Reply::document(&view))
+            }
+            Answer::Inbox { agent, messages } => {
+                let view = views::inbox(self.store.state(), &agent, &messages, false);
+                Answered::Now(Reply::document(&view))
+            }
             Answer::Tasks { receipts } => Answered::Now(Reply::document(&receipts)),
             Answer::Created { ids } => {
                 let id = ids.first().cloned();

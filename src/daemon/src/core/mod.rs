@@ -1,6 +1,7 @@
 //! The one loop: drain inputs → decide → append everything in one durable transaction → only then perform
 //! effects, answer and publish. Whatever it says has happened is on disk.
 
+mod agents;
 mod alerts;
 mod asks;
 mod edits;
@@ -17,9 +18,10 @@ use std::time::{Duration, Instant};
 
 use yard_client::{Ask, Reply, ServerRole};
 use yard_engine::plan::Scope;
-use yard_engine::{BeadId, DispatchId, Timestamp};
+use yard_engine::{AlertId, BeadId, DispatchId, Timestamp};
 use yard_workers::{LocalPool, WorkerReport};
 
+use self::agents::{MailWaiter, MessageKey};
 use self::alerts::Telling;
 use self::slow::SlowPass;
 pub(crate) use self::sources::{Sources, any_news};
@@ -65,7 +67,10 @@ pub(crate) struct Core {
     starts: PendingStarts,
     waiters: Waiters,
     published: Arc<Published>,
-    telling: Telling,
+    telling: Telling<AlertId>,
+    /// Messages to agents that are being told to the hook.
+    mailing: Telling<MessageKey>,
+    mail_waiters: Vec<MailWaiter>,
     http: HttpEdge,
     /// Actions that are to be sent once it is on disk that they are.
     to_send: Vec<DispatchId>,
@@ -125,6 +130,8 @@ impl Core {
             waiters: Waiters::default(),
             published: Arc::new(Published::default()),
             telling: Telling::default(),
+            mailing: Telling::default(),
+            mail_waiters: Vec::new(),
             http,
             to_send: Vec::new(),
             sources: Sources::default(),
@@ -173,7 +180,7 @@ impl Core {
             self.turn(batch);
             let owes = !(self.starts.is_empty() && self.slow.is_empty() && self.waiters.is_empty());
             // Who leaves in the middle of an alert would have it told twice.
-            if self.drain_is_over() || (may_leave(owes) && self.telling.is_idle()) {
+            if self.drain_is_over() || (may_leave(owes) && self.telling.is_idle() && self.mailing.is_idle()) {
                 break;
             }
             if let Err(error) = self.store.checkpoint_if_due(idle) {
@@ -217,6 +224,7 @@ impl Core {
             Input::Worker(_)
             | Input::Source(_)
             | Input::AlertTold { .. }
+            | Input::MessageTold { .. }
             | Input::ActionAnswered { .. }
             | Input::WebhookTried { .. }
             | Input::Ask { .. }
@@ -230,7 +238,7 @@ impl Core {
             return Duration::ZERO;
         }
         let mut until = self.next_look;
-        if let Some(timeout) = self.waiters.next_timeout() {
+        for timeout in [self.waiters.next_timeout(), self.next_mail_timeout()].into_iter().flatten() {
             until = until.min(timeout);
         }
         if let Some(drain) = &self.drain {
@@ -282,6 +290,7 @@ impl Core {
         }
         let now = self.now;
         self.listen_for_output();
+        self.listen_for_agents();
         self.end_actions_past_the_drain();
         self.store.decide(now, |tx| {
             tx.tick();
@@ -293,12 +302,14 @@ impl Core {
                 tx.preempt();
             });
         }
+        self.hand_out_mail(&mut owed);
         self.settle_alerts_nobody_hears();
         match self.store.commit() {
             Ok(events) => {
                 self.perform(&events);
                 self.settle(&events, owed);
                 self.tell_alerts();
+                self.tell_messages();
                 self.send_webhooks();
             }
             Err(error) => {
@@ -314,6 +325,7 @@ impl Core {
             Input::Worker(report) => self.take_report(&report),
             Input::Source(reading) => self.take_reading(&reading),
             Input::AlertTold { id, error } => self.alert_told(&id, error),
+            Input::MessageTold { agent, message, error } => self.message_told(agent, message, error),
             Input::ActionAnswered { dispatch, outcome } => self.action_answered(&dispatch, outcome),
             Input::WebhookTried { task, failure } => self.webhook_tried(&task, failure),
             Input::Terminate => {

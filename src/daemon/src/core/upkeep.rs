@@ -73,7 +73,7 @@ impl Core {
     pub(super) fn safety_scan(&mut self, now: Timestamp) {
         let live: Vec<DispatchId> = self.store.state().live_dispatches().map(|d| d.id.clone()).collect();
         for id in live {
-            if self.is_action(&id) {
+            if !self.has_worker(&id) {
                 continue;
             }
             match self.pool.probe(&id) {
@@ -89,7 +89,7 @@ impl Core {
             .store
             .state()
             .live_dispatches()
-            .filter(|d| !d.is_action() && d.running_at.is_none() && now.since(d.started_at) > patience)
+            .filter(|d| d.has_worker() && d.running_at.is_none() && now.since(d.started_at) > patience)
             .map(|d| d.id.clone())
             .collect();
         for id in slow {
@@ -146,9 +146,9 @@ impl Core {
         if drain.leave_running {
             return;
         }
-        info!(live = self.store.state().live_count(), "draining");
+        info!(live = self.store.state().live_workers().count(), "draining");
         self.pool.hurry();
-        let workers = self.store.state().live_dispatches().filter(|it| !it.is_action());
+        let workers = self.store.state().live_workers();
         let live: Vec<DispatchId> = workers.map(|it| it.id.clone()).collect();
         let now = self.now;
         for id in live {
@@ -162,9 +162,10 @@ impl Core {
 
     pub(super) fn drain_is_over(&self) -> bool {
         self.drain.as_ref().is_some_and(|drain| {
-            let told =
-                self.telling.is_idle() && !self.store.state().live_dispatches().any(Dispatch::is_action);
-            (told && (drain.leave_running || self.store.state().live_count() == 0))
+            let state = self.store.state();
+            let told = self.telling.is_idle() && self.mailing.is_idle();
+            let told = told && !state.live_dispatches().any(Dispatch::is_action);
+            (told && (drain.leave_running || state.live_workers().next().is_none()))
                 || Instant::now() > drain.until + DRAIN_SLACK
         })
     }
@@ -173,7 +174,7 @@ impl Core {
         if let Err(error) = self.store.checkpoint_if_due(true) {
             warn!(%error, "no checkpoint on leaving");
         }
-        let left = self.store.state().live_count();
+        let left = self.store.state().live_workers().count();
         if let Some(drain) = self.drain.take() {
             let still_running: BTreeMap<&str, usize> = BTreeMap::from([("still_running", left)]);
             for reply_to in drain.reply_to {

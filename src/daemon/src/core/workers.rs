@@ -65,6 +65,9 @@ impl Core {
                 self.recover_action(id);
                 continue;
             }
+            if !self.has_worker(id) {
+                continue;
+            }
             match self.pool.recover(id) {
                 Ok(found) => {
                     self.take_recovered(id, found);
@@ -90,7 +93,9 @@ impl Core {
                 message: why.clone(),
                 action: match ended.next {
                     Next::Requeued | Next::BackInQueue => "tried again".to_owned(),
-                    Next::Finished | Next::Settled(_) | Next::AwaitingClose { .. } => "ended".to_owned(),
+                    Next::Finished | Next::Settled(_) | Next::GivenBack | Next::AwaitingClose { .. } => {
+                        "ended".to_owned()
+                    }
                 },
             })
         });
@@ -143,6 +148,8 @@ impl Core {
             }
             let Event::Dispatch(event) = &recorded.event else { continue };
             match event {
+                // An agent has it: there is nothing to start.
+                DispatchEvent::Started { dispatch } if dispatch.claim.is_some() => {}
                 DispatchEvent::Started { dispatch } => {
                     self.spawn(&dispatch.id);
                     if self.store.state().context(&dispatch.context).is_some_and(|c| !c.no_boot) {
@@ -150,8 +157,8 @@ impl Core {
                     }
                 }
                 DispatchEvent::Running { id, .. } => self.send_action(id),
-                // An action has ended by now; nobody has to be told.
-                DispatchEvent::StopRequested { id, .. } if self.is_action(id) => {}
+                // What no worker runs has ended by now; nobody has to be told.
+                DispatchEvent::StopRequested { id, .. } if !self.has_worker(id) => {}
                 DispatchEvent::StopRequested { id, reason, at_once, .. } => {
                     let grace = if *at_once { Millis(0) } else { self.grace() };
                     self.stop_worker(id, grace, *reason);
@@ -165,6 +172,7 @@ impl Core {
                 | DispatchEvent::Said { .. }
                 | DispatchEvent::Heard { .. }
                 | DispatchEvent::Stuck { .. }
+                | DispatchEvent::TakenUp { .. }
                 | DispatchEvent::CloseOverdue { .. }
                 | DispatchEvent::LateReport { .. } => {}
             }
@@ -173,7 +181,7 @@ impl Core {
         for id in ended {
             if self.is_action(id) {
                 self.http.drop_action(id);
-            } else {
+            } else if self.has_worker(id) {
                 self.pool.forget(id);
             }
         }
@@ -231,6 +239,11 @@ impl Core {
     /// Whether a dispatch is an action over HTTP, of which no worker knows.
     pub(super) fn is_action(&self, id: &DispatchId) -> bool {
         self.store.state().dispatch(id).is_some_and(yard_engine::dispatch::Dispatch::is_action)
+    }
+
+    /// Whether a worker of ours runs it.
+    pub(super) fn has_worker(&self, id: &DispatchId) -> bool {
+        self.store.state().dispatch(id).is_none_or(yard_engine::dispatch::Dispatch::has_worker)
     }
 
     pub(super) fn stop_worker(&mut self, id: &DispatchId, grace: Millis, reason: StopReason) {

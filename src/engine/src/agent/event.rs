@@ -116,8 +116,8 @@ pub enum Withdrawal {
 }
 
 impl Withdrawal {
-    /// For the agent.
-    fn words(self) -> &'static str {
+    /// For people.
+    pub fn words(self) -> &'static str {
         match self {
             Self::Lapsed => "it was not claimed in time",
             Self::Declined => "it was declined",
@@ -323,16 +323,11 @@ impl State {
         if let Some(work) = self.work_mut(dispatch.id.bead()) {
             work.holder = None;
         }
-        let (mut lost, mut done) = (None, false);
-        match outcome {
-            Outcome::Succeeded => done = true,
-            Outcome::Stopped { reason: StopReason::Released } => {}
-            Outcome::Stopped { reason } => lost = Some(*reason),
-            Outcome::Failed { .. }
-            | Outcome::StartFailed { .. }
-            | Outcome::Lost { .. }
-            | Outcome::NeverRan { .. } => {}
-        }
+        let done = *outcome == Outcome::Succeeded;
+        let lost = match outcome {
+            Outcome::Stopped { reason } if *reason != StopReason::Released => Some(*reason),
+            _ => None,
+        };
         self.change_agent(name, |agent| {
             agent.counts.done += u64::from(done);
             agent.counts.expired += u64::from(lost == Some(StopReason::LeaseExpired));

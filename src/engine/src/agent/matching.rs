@@ -162,10 +162,8 @@ impl State {
         let named = self.first_by_name();
         let general = self.best_for_anyone(matcher);
         match (named, general) {
-            (Some((key, found)), Some((other, _))) if key < other => Some(found),
-            (Some((_, found)), None) => Some(found),
-            (_, Some((_, found))) => Some(found),
-            (None, None) => None,
+            (Some((key, found)), Some((other, better))) => Some(if key < other { found } else { better }),
+            (named, general) => named.or(general).map(|(_, found)| found),
         }
     }
 

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use track::Track;
 pub use why::AgentReason;
 
+use crate::refusal::Refusal;
 use crate::state::State;
 use crate::stored::is_default;
 use crate::{AgentName, BeadId, DispatchId, Millis, Timestamp};
@@ -220,6 +221,22 @@ impl State {
     /// How many of them are to be reckoned with.
     pub(crate) fn agents_there(&self) -> u64 {
         self.agents.values().filter(|agent| agent.is_there()).count() as u64
+    }
+
+    /// The order that an agent is to claim, and its bead.
+    pub fn order_of(&self, name: &AgentName) -> Option<(&BeadId, &Order)> {
+        let context = self.roster.ordered.get(name)?.first().and_then(|id| self.contexts.get(id))?;
+        Some((context.bead(), context.sent.as_ref()?))
+    }
+
+    /// An agent that has registered, by what somebody typed.
+    pub fn find_agent(&self, text: &str) -> Result<AgentName, Refusal> {
+        let name = AgentName::parse(text)?;
+        if self.agents.contains_key(&name) {
+            return Ok(name);
+        }
+        Err(Refusal::new("unknown-agent", format!("there is no agent {name}"))
+            .hint(format!("ym agent register {name} --program P makes it known")))
     }
 
     /// The claims that an agent holds.

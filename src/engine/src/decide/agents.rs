@@ -32,7 +32,7 @@ impl Tx<'_> {
     }
 
     pub(super) fn agent_retire(&mut self, asker: &Asker<'_>, text: &str) -> Result<Answer, Refusal> {
-        let name = self.state().known_agent(text)?;
+        let name = self.state().find_agent(text)?;
         if let Some(claim) = self.state().claims_of(&name).next() {
             let message = format!("{name} still has {}", claim.bead());
             return Err(Refusal::new("busy", message)
@@ -46,7 +46,7 @@ impl Tx<'_> {
     }
 
     pub(super) fn agent_heartbeat(&mut self, text: &str) -> Result<Answer, Refusal> {
-        let name = self.state().known_agent(text)?;
+        let name = self.state().find_agent(text)?;
         self.agent_heard(&name);
         Ok(Answer::Agent { name })
     }
@@ -57,7 +57,7 @@ impl Tx<'_> {
         status: AgentStatus,
         note: Option<&str>,
     ) -> Result<Answer, Refusal> {
-        let name = self.state().known_agent(text)?;
+        let name = self.state().find_agent(text)?;
         check_short("note", note.unwrap_or_default(), 500)?;
         let says = |what| Some(Says { what, note: note.map(str::to_owned) });
         let says = match status {
@@ -91,7 +91,7 @@ impl Tx<'_> {
     }
 
     pub(super) fn agent_inbox(&mut self, text: &str, keep: bool) -> Result<Answer, Refusal> {
-        let agent = self.state().known_agent(text)?;
+        let agent = self.state().find_agent(text)?;
         let messages = self.state().inbox(&agent);
         self.agent_heard(&agent);
         let last = self.state().agents[&agent].notices.last().map(|notice| notice.id);
@@ -108,7 +108,7 @@ impl Tx<'_> {
         text: &str,
         bead: &str,
     ) -> Result<Answer, Refusal> {
-        let agent = self.state().known_agent(text)?;
+        let agent = self.state().find_agent(text)?;
         let bead = self.state().find_bead(bead)?;
         if let Some(live) = self.state().live_dispatch(&bead).cloned() {
             return self.claim_again(agent, &live);
@@ -179,7 +179,7 @@ impl Tx<'_> {
         token: Option<&str>,
         how: &ClaimEnd,
     ) -> Result<Answer, Refusal> {
-        let agent = self.state().known_agent(text)?;
+        let agent = self.state().find_agent(text)?;
         let bead = self.state().find_bead(bead)?;
         let words = match how {
             ClaimEnd::Done { reason } => reason.as_deref(),
@@ -250,16 +250,6 @@ fn taken(live: &Dispatch) -> Refusal {
 }
 
 impl State {
-    /// An agent that has registered.
-    pub(crate) fn known_agent(&self, text: &str) -> Result<AgentName, Refusal> {
-        let name = AgentName::parse(text)?;
-        if self.agents.contains_key(&name) {
-            return Ok(name);
-        }
-        Err(Refusal::new("unknown-agent", format!("there is no agent {name}"))
-            .hint(format!("ym agent register {name} --program P makes it known")))
-    }
-
     /// The live dispatch of a bead.
     pub fn live_dispatch(&self, bead: &BeadId) -> Option<&Dispatch> {
         self.dispatches.get(self.work(bead)?.live.as_ref()?)
@@ -327,7 +317,7 @@ impl State {
         let mut all = self.dispatches_of(bead).rev();
         let last =
             all.find(|it| it.claim.as_ref().is_some_and(|claim| claim.agent == *agent) && !it.is_live())?;
-        let how = self.words_about_end(last);
+        let how = last.words_about_end();
         let now = self.live_dispatch(bead).map(|live| match &live.claim {
             Some(claim) => format!("; {} has it now ({})", claim.agent, live.id),
             None => format!("; {} runs it now", live.id),

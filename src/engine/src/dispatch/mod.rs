@@ -119,6 +119,18 @@ impl Dispatch {
         self.claim.is_none() && !self.is_action()
     }
 
+    /// How it ended, in words.
+    pub(crate) fn words_about_end(&self) -> String {
+        match self.ended.as_ref().map(|ended| &ended.outcome) {
+            None => "goes on".to_owned(),
+            Some(Outcome::Succeeded) => "was done".to_owned(),
+            Some(Outcome::Failed { message, .. }) => message.clone(),
+            Some(Outcome::StartFailed { error }) => error.clone(),
+            Some(Outcome::Stopped { reason }) => reason.words().to_owned(),
+            Some(Outcome::Lost { why } | Outcome::NeverRan { why }) => why.clone(),
+        }
+    }
+
     /// Whether its worker should come to an end as soon as it can.
     pub fn should_yield(&self) -> bool {
         self.yield_asked.is_some() || self.stop.is_some()
@@ -282,23 +294,11 @@ impl State {
 
     /// What the last dispatch of a bead left behind, in words.
     pub(crate) fn last_words_about(&self, bead: &BeadId) -> Option<String> {
-        let ended = self.dispatches_of(bead).filter(|dispatch| dispatch.ended.is_some()).next_back()?;
+        let ended = self.dispatches_of(bead).rfind(|dispatch| dispatch.ended.is_some())?;
         Some(match ended.ended.as_ref()?.outcome {
             Outcome::Succeeded => "its worker finished, but nobody closed it".to_owned(),
-            _ => self.words_about_end(ended),
+            _ => ended.words_about_end(),
         })
-    }
-
-    /// How a dispatch ended, in words.
-    pub(crate) fn words_about_end(&self, dispatch: &Dispatch) -> String {
-        match dispatch.ended.as_ref().map(|ended| &ended.outcome) {
-            None => "goes on".to_owned(),
-            Some(Outcome::Succeeded) => "was done".to_owned(),
-            Some(Outcome::Failed { message, .. }) => message.clone(),
-            Some(Outcome::StartFailed { error }) => error.clone(),
-            Some(Outcome::Stopped { reason }) => reason.words().to_owned(),
-            Some(Outcome::Lost { why } | Outcome::NeverRan { why }) => why.clone(),
-        }
     }
 
     /// Why we ended the last dispatch of a bead, if we did.

@@ -31,6 +31,16 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
     Ok(nix::sys::prctl::set_child_subreaper(true)?)
 }
 
+/// What tells a live process from a later one with the same number: when it started, in ticks since boot.
+pub(crate) fn process_mark(pid: u32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in brackets may hold anything; after it come state, parent and so on, and the start as the 20th.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    let started = fields.nth(18)?;
+    (!matches!(state, "Z" | "X")).then(|| started.to_owned())
+}
+
 /// The name shown by `ps` and `top`.
 pub(crate) fn set_process_name(name: &CStr) {
     let _ = nix::sys::prctl::set_name(name);
