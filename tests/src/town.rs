@@ -108,7 +108,8 @@ impl Town {
     /// A `ym` command for this town, not yet run.
     pub fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(ym_binary());
-        command.args(args).env("YM_TOWN", &self.root).env("USER", "tester").env_remove("YM_ACTOR");
+        command.args(args).env("YM_TOWN", &self.root).env("USER", "tester");
+        command.env_remove("YM_ACTOR").env_remove("YM_AGENT");
         command.current_dir(self.dir.as_ref().map_or(Path::new("/"), |d| d.path()));
         command.stdin(Stdio::null());
         command

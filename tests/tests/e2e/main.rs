@@ -1,5 +1,6 @@
 //! End to end: the real `ym`, real processes, real files.
 
+mod agents;
 mod concurrency;
 mod console;
 mod convoys;

@@ -82,6 +82,18 @@ impl ApiError {
         }
     }
 
+    /// What a refusal means to an agent: mostly that somebody or something is in its way.
+    pub(super) fn of_agent(refusal: &Refusal) -> Self {
+        let message = refusal.message.clone();
+        match refusal.code.as_str() {
+            "unknown-agent" | "unknown-bead" | "unknown-dispatch" | "ambiguous" => Self::not_found(message),
+            "read-only" | "journal" | "draining" => Self::unavailable(message),
+            "bad-id" | "too-long" | "bad-text" | "no-program" => Self::bad_request(message),
+            "internal" => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "error", message),
+            reason => Self::new(StatusCode::CONFLICT, "conflict", message).with(json!({"reason": reason})),
+        }
+    }
+
     #[cfg(test)]
     pub(super) fn code(&self) -> &'static str {
         self.code

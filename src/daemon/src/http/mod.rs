@@ -4,6 +4,7 @@
 //! once it is on disk; an action is sent once, after that was recorded; whatever is sent tells the loop how it went.
 
 mod address;
+mod agents;
 mod auth;
 mod body;
 mod connections;

@@ -10,7 +10,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::IntoResponse;
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 use serde::Deserialize;
 use serde_json::json;
 use yard_client::views::task::TaskFilter;
@@ -20,7 +20,7 @@ use yard_engine::Command;
 use super::auth::{Caller, caller};
 use super::error::ApiError;
 use super::server::{Peer, Shared};
-use super::{events, metrics, submit};
+use super::{agents, events, metrics, submit};
 
 /// What clients read about this API.
 const OPENAPI: &str = include_str!("../../../../assets/openapi.json");
@@ -40,6 +40,13 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/tasks/batch", post(submit::batch))
         .route("/tasks/{id}", get(show))
         .route("/tasks/{id}/cancel", post(cancel))
+        .route("/agents", post(agents::register).get(agents::list))
+        .route("/agents/{name}/inbox", get(agents::inbox))
+        .route("/agents/{name}/why", get(agents::why))
+        .route("/agents/{name}/heartbeat", post(agents::heartbeat))
+        .route("/agents/{name}/status", post(agents::status))
+        .route("/agents/{name}/claims/{bead}", put(agents::claim))
+        .route("/agents/{name}/claims/{bead}/{verb}", post(agents::about_claim))
         .route("/scheduler/stats", get(stats))
         .route("/events", get(events::stream))
         .route("/metrics", get(metrics::text))

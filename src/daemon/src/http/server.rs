@@ -19,6 +19,7 @@ use tokio::task::AbortHandle;
 use tokio_io_timeout::TimeoutStream;
 use tower_service::Service;
 use yard_client::{Ask, Document, Reply, Request as LoopRequest};
+use yard_engine::Refusal;
 use yard_engine::settings::HttpSettings;
 
 use super::connections::{Connection, Connections, Rates};
@@ -159,11 +160,20 @@ impl Shared {
 
     /// Asks the loop; it answers once what it says is on disk.
     pub(super) async fn ask(&self, actor: String, ask: Ask) -> Result<Document, ApiError> {
+        self.ask_for(actor, ask).await?.map_err(|refusal| ApiError::of(&refusal))
+    }
+
+    /// The same about agents, whose refusals mean other things.
+    pub(super) async fn ask_agent(&self, actor: String, ask: Ask) -> Result<Document, ApiError> {
+        self.ask_for(actor, ask).await?.map_err(|refusal| ApiError::of_agent(&refusal))
+    }
+
+    async fn ask_for(&self, actor: String, ask: Ask) -> Result<Result<Document, Refusal>, ApiError> {
         let (reply_to, mut replies) = ReplyTo::new();
         self.send(actor, ask, reply_to)?;
         match replies.recv().await {
-            Some(Reply::Ok { document, .. }) => Ok(document),
-            Some(Reply::Error(refusal)) => Err(ApiError::of(&refusal)),
+            Some(Reply::Ok { document, .. }) => Ok(Ok(document)),
+            Some(Reply::Error(refusal)) => Ok(Err(refusal)),
             Some(Reply::Item(_)) | None => Err(stopping()),
         }
     }
