@@ -3,6 +3,7 @@
 //! Promises: tests drive the real binary and the real engine; they wait for conditions, never for time.
 
 pub mod http;
+pub mod push;
 pub mod sim;
 pub mod terminal;
 pub mod town;

@@ -3,6 +3,7 @@
 //! Promises: tables with medians and the load they were measured under; a duration is printed beside its bar, and
 //! fails nothing unless `--strict` says so.
 
+mod agents;
 mod bare;
 mod console;
 mod export;
@@ -73,6 +74,8 @@ enum What {
         #[arg(long, value_delimiter = ',', default_values_t = tasks::WRITERS)]
         writers: Vec<usize>,
     },
+    /// Orders sent to agents, next to agents that look for work every 30 seconds.
+    Agents,
     /// One measurement of `stage`, in a process of its own for the sake of its peak memory.
     #[command(hide = true)]
     StageCase { case: stage::Case, file: PathBuf },
@@ -109,6 +112,7 @@ fn run(what: What) -> Fallible<usize> {
         | What::Rename { .. }
         | What::Stage { .. }
         | What::Console { .. }
+        | What::Agents
         | What::Tasks { .. } => {
             load("at the start");
         }
@@ -121,12 +125,14 @@ fn run(what: What) -> Fallible<usize> {
                 + console::run(console::BEADS)?
                 + screen::run(console::BEADS)?
                 + tasks::run(&tasks::WRITERS)?
+                + agents::run()
         }
         What::Seed2 { rounds } => seed2::run(rounds)?,
         What::Rename { beads } => rename::run(&beads)?,
         What::Stage { beads } => stage::run(&beads)?,
         What::Console { beads } => console::run(beads)? + screen::run(beads)?,
         What::Tasks { writers } => tasks::run(&writers)?,
+        What::Agents => agents::run(),
         What::StageCase { .. } => 0,
     };
     load("at the end");

@@ -63,7 +63,7 @@ fn agents_elsewhere_are_served_over_http() {
     assert_eq!(town.state_of("y-1"), "closed");
     register(&town, "moss");
     let session =
-        town.json(["http", "token", "--agent", "fern"])["token"].as_str().expect("a token").to_owned();
+        town.json(["http", "token", "--agent", "fern"])["session"].as_str().expect("a token").to_owned();
     let session = http.with(Some(&format!("Session {session}")));
     assert_eq!(session.send("POST", "/agents/fern/heartbeat", &[], b"").status, 200);
     assert_eq!(session.send("POST", "/agents/moss/heartbeat", &[], b"").status, 403, "another's");
