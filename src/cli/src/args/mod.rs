@@ -360,7 +360,7 @@ pub(crate) enum Cmd {
     /// Explain a command or a topic
     #[command(after_long_help = "Example:\n  ym help quickstart")]
     Help {
-        /// A command, or one of quickstart, concepts, convoys, dispatches, tasks, forecast, config, formulas, json, exit-codes
+        /// A command, or one of quickstart, concepts, convoys, dispatches, agents, tasks, forecast, config, formulas, json, exit-codes
         topic: Vec<String>,
     },
 }

@@ -33,8 +33,8 @@ Examples:
   ym --daemon                              start what is ready, at once
   ym why gt-abc                            why is it not running?
 
-Topics (ym help TOPIC): quickstart, concepts, convoys, dispatches, forecast,
-keys, config, formulas, json, exit-codes";
+Topics (ym help TOPIC): quickstart, concepts, convoys, dispatches, agents,
+tasks, forecast, keys, config, formulas, json, exit-codes";
 
 /// The program's own help, with its commands in groups.
 pub(crate) fn with_groups(command: Command) -> Command {

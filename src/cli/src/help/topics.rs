@@ -8,6 +8,7 @@ pub(super) const NAMES: &[&str] = &[
     "concepts",
     "convoys",
     "dispatches",
+    "agents",
     "tasks",
     "forecast",
     "keys",
@@ -24,6 +25,7 @@ pub(super) fn topic(name: &str) -> Option<String> {
         "concepts" => CONCEPTS.to_owned(),
         "convoys" => CONVOYS.to_owned(),
         "dispatches" => DISPATCHES.to_owned(),
+        "agents" => AGENTS.to_owned(),
         "tasks" => TASKS.to_owned(),
         "forecast" => FORECAST.to_owned(),
         "keys" => super::keys::keys(),
@@ -34,6 +36,45 @@ pub(super) fn topic(name: &str) -> Option<String> {
         _ => return None,
     })
 }
+
+const AGENTS: &str = "\
+AGENTS
+
+An agent is a long-lived worker that you run yourself: a Claude Code or Codex
+session, a shell loop. It registers, is sent orders, claims beads, and is done
+with them.
+
+  ym agent register fern --program claude-code --skills \"sql, migrations\"
+  ym sling shop-a1 --assign         # to whoever fits; --assign fern to fern
+  ym agent inbox --as fern --wait   # blocks until there is an order
+  ym agent claim shop-a1 --as fern  # fern has it, or is told who does
+  ym agent done shop-a1 --as fern   # closed; the next order may be there
+
+YM_AGENT=fern stands for --as fern. ym mcp serves the same as MCP tools.
+
+States: IDLE, WORKING (it has a bead: claimed, or in progress under its name in
+any source), BLOCKED (it says so), OFFLINE (silent for agents.offline_after),
+UNRESPONSIVE (it let an order lapse). Any call is a sign of life, and so is the
+process that register --pid named.
+
+Who gives work to agents: a sling with --assign, or a rig:
+  ym config set rig.shop.assign slung    # what is slung there goes to agents
+  ym config set rig.shop.assign ready    # everything ready there does
+
+Who gets what: priority, then age; to the free agent that knows most about it
+(skills, earlier work), else to the one with the fewest orders. With
+agents.tracks whole tracks of connected beads go to one agent.
+
+An order not claimed within agents.claim_timeout goes to the next agent. A claim
+holds for agents.lease after the last sign of life; its dispatch id is its token,
+and what carries the token of a claim that is over is refused. agents.hook is a
+command that gets each message as JSON.
+
+  ym agent list      who does what       ym agent why     why nothing is assigned
+  ym agent tracks    what hangs together
+
+assets/manual/agents.md says more.
+";
 
 const QUICKSTART: &str = "\
 QUICK START
