@@ -14,8 +14,19 @@ pub use simulated::simulate;
 pub enum Way {
     /// They are sent orders.
     Push,
-    /// They look when they are done, and when there was nothing again after this long.
+    /// They look for work every so often, whenever they are free at that moment.
     Poll(Duration),
+    /// They look as soon as they are done, and when there was nothing again after this long: polling at its best.
+    PollWhenDone(Duration),
+}
+
+impl Way {
+    fn interval(self) -> Option<Duration> {
+        match self {
+            Self::Push => None,
+            Self::Poll(every) | Self::PollWhenDone(every) => Some(every),
+        }
+    }
 }
 
 /// A piece of work of the backlog.
@@ -31,15 +42,18 @@ pub struct Job {
     pub takes: Duration,
 }
 
+/// From when to when something lasted, since the start.
+pub type Span = (Duration, Duration);
+
 /// What came of it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Figures {
     /// From the start until everything was done.
     pub finish: Duration,
-    /// What share of that each agent had nothing to do.
-    pub idle: Vec<f64>,
-    /// How long each bead was ready before it was claimed.
-    pub waits: Vec<Duration>,
+    /// When each agent had nothing to do.
+    pub idle: Vec<Vec<Span>>,
+    /// When each bead was ready and nobody had it.
+    pub waits: Vec<Span>,
     /// Claims that came too late.
     pub refused: usize,
     /// Beads that two agents had at the same time.
@@ -47,17 +61,37 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// The wait that so many of a hundred stay below.
+    /// The wait that so many of a hundred beads stay below.
     pub fn wait(&self, percent: usize) -> Duration {
-        let mut waits = self.waits.clone();
+        let mut waits: Vec<Duration> = self.waits.iter().map(|(from, to)| to.saturating_sub(*from)).collect();
         waits.sort_unstable();
         let place = (waits.len() * percent).div_ceil(100).clamp(1, waits.len().max(1)) - 1;
         waits.get(place).copied().unwrap_or_default()
     }
 
-    /// The mean share of idle time.
-    pub fn mean_idle(&self) -> f64 {
-        self.idle.iter().sum::<f64>() / self.idle.len().max(1) as f64
+    /// The share of the session in which each agent had nothing to do.
+    pub fn idle_shares(&self) -> Vec<f64> {
+        let share = |spans: &Vec<Span>| {
+            let idle: Duration = spans.iter().map(|(from, to)| to.saturating_sub(*from)).sum();
+            idle.as_secs_f64() / self.finish.as_secs_f64().max(0.001)
+        };
+        self.idle.iter().map(share).collect()
+    }
+
+    /// The share of all agents' time that was lost: somebody had nothing to do although a bead was ready.
+    pub fn lost_share(&self) -> f64 {
+        let idle = self.idle.iter().flatten();
+        let mut changes: Vec<(Duration, i64, i64)> = Vec::new();
+        changes.extend(idle.flat_map(|(from, to)| [(*from, 1, 0), (*to, -1, 0)]));
+        changes.extend(self.waits.iter().flat_map(|(from, to)| [(*from, 0, 1), (*to, 0, -1)]));
+        changes.sort_unstable();
+        let (mut free, mut ready, mut last, mut lost) = (0, 0, Duration::ZERO, 0.0);
+        for (at, more_free, more_ready) in changes {
+            lost += at.saturating_sub(last).as_secs_f64()
+                * f64::from(i32::try_from(free.min(ready).max(0)).unwrap_or(0));
+            (free, ready, last) = (free + more_free, ready + more_ready, at);
+        }
+        lost / (self.finish.as_secs_f64().max(0.001) * self.idle.len().max(1) as f64)
     }
 }
 
@@ -95,24 +129,23 @@ pub fn backlog(seed: u64, tracks: usize, length: usize, least: Duration) -> Vec<
 mod tests {
     use super::*;
 
-    /// What the seed asks for, over several backlogs: agents are hardly ever idle, nothing is claimed twice, and whoever
-    /// looks every 30 seconds takes longer.
+    /// What the seed asks for, over several backlogs: agents are hardly ever idle, nothing is claimed twice, and even
+    /// whoever looks as soon as he is done loses more time.
     #[test]
     fn push_meets_the_seeds_metrics_and_polling_takes_longer() {
         let (mut pushed, mut polled) = (Duration::ZERO, Duration::ZERO);
-        let (mut idle, mut idle_polling) = (0.0, 0.0);
+        let mean = |shares: Vec<f64>| shares.iter().sum::<f64>() / shares.len() as f64;
         for seed in 0..20 {
             let jobs = backlog(seed, 12, 12, Duration::from_mins(1));
             let push = simulate(&jobs, 8, Way::Push);
-            let poll = simulate(&jobs, 8, Way::Poll(Duration::from_secs(30)));
+            let poll = simulate(&jobs, 8, Way::PollWhenDone(Duration::from_secs(30)));
             assert_eq!((push.waits.len(), poll.waits.len()), (jobs.len(), jobs.len()), "all was done");
             assert_eq!((push.doubled, poll.doubled, push.refused), (0, 0, 0), "seed {seed}");
-            assert!(push.mean_idle() < 0.1, "seed {seed}: {}", push.mean_idle());
+            assert!(mean(push.idle_shares()) < 0.1, "seed {seed}: {:?}", push.idle_shares());
+            assert!(push.lost_share() < poll.lost_share(), "seed {seed}");
             (pushed, polled) = (pushed + push.finish, polled + poll.finish);
-            (idle, idle_polling) = (idle + push.mean_idle(), idle_polling + poll.mean_idle());
         }
         assert!(pushed < polled, "{pushed:?} {polled:?}");
-        assert!(idle < idle_polling, "{idle} {idle_polling}");
     }
 
     /// An agent that is free claims what becomes ready within the time it takes it to think.

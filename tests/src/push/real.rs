@@ -9,7 +9,7 @@ use yard_client::{Ask, Connection, Request};
 use yard_engine::Command;
 use yard_engine::command::ClaimEnd;
 
-use super::{Figures, Job, Way};
+use super::{Figures, Job, Span, Way};
 use crate::town::Town;
 
 /// What all agents note together.
@@ -17,8 +17,8 @@ struct Notes {
     began: Instant,
     done_at: Mutex<Vec<Option<Duration>>>,
     claimed: Mutex<Vec<usize>>,
-    waits: Mutex<Vec<Duration>>,
-    idle: Mutex<Vec<Duration>>,
+    waits: Mutex<Vec<Span>>,
+    idle: Mutex<Vec<Vec<Span>>>,
     refused: Mutex<usize>,
 }
 
@@ -56,7 +56,7 @@ pub fn in_processes(jobs: &[Job], agents: usize, way: Way) -> Figures {
         done_at: Mutex::new(vec![None; jobs.len()]),
         claimed: Mutex::new(vec![0; jobs.len()]),
         waits: Mutex::default(),
-        idle: Mutex::new(vec![Duration::ZERO; agents]),
+        idle: Mutex::new(vec![Vec::new(); agents]),
         refused: Mutex::new(0),
     };
     std::thread::scope(|scope| {
@@ -66,8 +66,7 @@ pub fn in_processes(jobs: &[Job], agents: usize, way: Way) -> Figures {
         }
     });
     let finish = all(&notes.done_at).iter().copied().max().flatten().unwrap_or_default();
-    let share = |idle: &Duration| idle.as_secs_f64() / finish.as_secs_f64().max(0.001);
-    let idle = all(&notes.idle).iter().map(share).collect();
+    let idle = all(&notes.idle).clone();
     let doubled = all(&notes.claimed).iter().filter(|claims| **claims > 1).count();
     let (waits, refused) = (all(&notes.waits).clone(), *all(&notes.refused));
     Figures { finish, idle, waits, refused, doubled }
@@ -88,7 +87,7 @@ impl Worker<'_> {
     }
 
     fn work(&self) {
-        let mut free_since = Instant::now();
+        let mut free_since = self.notes.began.elapsed();
         while !self.is_over() {
             let Some(bead) = self.next() else { continue };
             let claim = self.town.run(["--json", "agent", "claim", &bead, "--as", self.name]);
@@ -101,19 +100,24 @@ impl Worker<'_> {
             // The work itself: an agent's own time passes, nothing else.
             std::thread::sleep(self.jobs[job].takes);
             self.town.run(["agent", "done", &bead, "--as", self.name]).ok();
-            all(&self.notes.done_at)[job] = Some(self.notes.began.elapsed());
-            free_since = Instant::now();
+            free_since = self.notes.began.elapsed();
+            all(&self.notes.done_at)[job] = Some(free_since);
+            if let Way::Poll(every) = self.way {
+                self.rest(every);
+            }
         }
-        all(&self.notes.idle)[self.number] += free_since.elapsed();
+        let last = all(&self.notes.done_at).iter().copied().max().flatten().unwrap_or_default();
+        all(&self.notes.idle)[self.number].push((free_since, last));
     }
 
-    fn note_claim(&self, job: usize, free_since: Instant) {
+    fn note_claim(&self, job: usize, free_since: Duration) {
         all(&self.notes.claimed)[job] += 1;
         let done_at = all(&self.notes.done_at);
         let ready = self.jobs[job].needs.iter().filter_map(|need| done_at[*need]).max().unwrap_or_default();
         drop(done_at);
-        all(&self.notes.waits).push(self.notes.began.elapsed().saturating_sub(ready));
-        all(&self.notes.idle)[self.number] += free_since.elapsed();
+        let now = self.notes.began.elapsed();
+        all(&self.notes.waits).push((ready.min(now), now));
+        all(&self.notes.idle)[self.number].push((free_since, now));
     }
 
     /// The next bead: as it is sent, or as somebody who looks finds it.
@@ -135,7 +139,7 @@ impl Worker<'_> {
                 let mut orders = messages.filter(|message| message["body"]["type"] == "DISPATCH_ORDER");
                 orders.next()?["body"]["bead_id"].as_str().map(str::to_owned)
             }
-            Way::Poll(every) => {
+            Way::Poll(every) | Way::PollWhenDone(every) => {
                 let ready = self.town.json(["bead", "ready"]);
                 let beads = ready["beads"].as_array()?.iter();
                 let open = beads.filter(|bead| bead["state"] == "open");
@@ -149,9 +153,10 @@ impl Worker<'_> {
         }
     }
 
-    /// Until the next look, unless everything is done before.
-    fn rest(&self, span: Duration) {
-        let until = Instant::now() + span;
+    /// Until the next look, which comes by the clock, unless everything is done before.
+    fn rest(&self, every: Duration) {
+        let looks = self.notes.began.elapsed().as_millis() / every.as_millis().max(1) + 1;
+        let until = self.notes.began + every * u32::try_from(looks).unwrap_or(u32::MAX);
         while Instant::now() < until && !self.is_over() {
             std::thread::sleep(Duration::from_millis(100));
         }

@@ -11,7 +11,7 @@ use yard_engine::{
     AgentName, Answer, Asker, BeadId, Command, Kitchen, Refusal, RigName, State, Timestamp, Tx,
 };
 
-use super::{Figures, Job, Way};
+use super::{Figures, Job, Span, Way};
 
 /// How long an agent takes from seeing work to claiming it.
 const THINKS: u64 = 2_000;
@@ -38,12 +38,12 @@ struct World<'a> {
     /// What each agent has, and since when it has nothing.
     busy: Vec<Option<usize>>,
     free_since: Vec<u64>,
-    idle: Vec<u64>,
+    idle: Vec<Vec<Span>>,
     /// The order that each is about to claim.
     minding: Vec<Option<usize>>,
     done_at: Vec<Option<u64>>,
     claimed_by: Vec<Option<usize>>,
-    waits: Vec<Duration>,
+    waits: Vec<Span>,
     refused: usize,
     doubled: usize,
 }
@@ -61,7 +61,7 @@ pub fn simulate(jobs: &[Job], agents: usize, way: Way) -> Figures {
         agents: names.collect(),
         busy: vec![None; agents],
         free_since: vec![0; agents],
-        idle: vec![0; agents],
+        idle: vec![Vec::new(); agents],
         minding: vec![None; agents],
         done_at: vec![None; jobs.len()],
         claimed_by: vec![None; jobs.len()],
@@ -75,13 +75,15 @@ pub fn simulate(jobs: &[Job], agents: usize, way: Way) -> Figures {
         world.happens(agent, step);
     }
     let finish = world.done_at.iter().copied().max().flatten().unwrap_or(0);
-    let idle = world.idle.iter().zip(&world.busy).zip(&world.free_since).map(|((idle, busy), since)| {
-        let last = if busy.is_none() { finish.saturating_sub(*since) } else { 0 };
-        (idle + last) as f64 / finish.max(1) as f64
-    });
+    for agent in 0..agents {
+        if world.busy[agent].is_none() {
+            let last = (Duration::from_millis(world.free_since[agent]), Duration::from_millis(finish));
+            world.idle[agent].push(last);
+        }
+    }
     Figures {
         finish: Duration::from_millis(finish),
-        idle: idle.collect(),
+        idle: world.idle,
         waits: world.waits,
         refused: world.refused,
         doubled: world.doubled,
@@ -179,7 +181,7 @@ impl World<'_> {
 
     fn happens(&mut self, agent: usize, step: Step) {
         match step {
-            Step::Looks => match self.first_ready() {
+            Step::Looks => match self.first_ready().filter(|_| self.busy[agent].is_none()) {
                 Some(job) => self.later(THINKS, agent, Step::Claims(job)),
                 None => self.look_again(agent),
             },
@@ -196,7 +198,7 @@ impl World<'_> {
     }
 
     fn look_again(&mut self, agent: usize) {
-        let Way::Poll(every) = self.way else { return };
+        let Some(every) = self.way.interval() else { return };
         if self.done_at.iter().any(Option::is_none) {
             self.later(every.as_millis() as u64, agent, Step::Looks);
         }
@@ -216,7 +218,7 @@ impl World<'_> {
         let (name, bead) = (self.agents[agent].to_string(), self.jobs[job].id.clone());
         if self.ask(&Command::AgentClaim { agent: name, bead }).is_err() {
             self.refused += 1;
-            if let Way::Poll(_) = self.way {
+            if self.way != Way::Push {
                 // It looks again at once, as whoever was told so would.
                 self.later(0, agent, Step::Looks);
             }
@@ -225,8 +227,10 @@ impl World<'_> {
         self.doubled += usize::from(self.claimed_by[job].is_some());
         self.claimed_by[job] = Some(agent);
         let ready_at = self.jobs[job].needs.iter().filter_map(|need| self.done_at[*need]).max().unwrap_or(0);
-        self.waits.push(Duration::from_millis(self.now.saturating_sub(ready_at)));
-        self.idle[agent] += self.now - self.free_since[agent];
+        let span = |from| (Duration::from_millis(from), Duration::from_millis(self.now));
+        let (waited, was_idle) = (span(ready_at), span(self.free_since[agent]));
+        self.waits.push(waited);
+        self.idle[agent].push(was_idle);
         self.busy[agent] = Some(job);
         let takes = self.jobs[job].takes.as_millis() as u64;
         self.later(takes, agent, Step::Ends(job));
@@ -240,7 +244,12 @@ impl World<'_> {
         (self.busy[agent], self.free_since[agent]) = (None, self.now);
         match self.way {
             Way::Push => self.pass(),
-            Way::Poll(_) => self.later(0, agent, Step::Looks),
+            Way::PollWhenDone(_) => self.later(0, agent, Step::Looks),
+            Way::Poll(every) => {
+                // The next of its looks, which come by the clock.
+                let every = every.as_millis() as u64;
+                self.later(every - (self.now + agent as u64 * 3_700) % every, agent, Step::Looks);
+            }
         }
     }
 }

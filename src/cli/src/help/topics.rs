@@ -66,11 +66,11 @@ Who gets what: priority, then age; to the free agent that knows most about it
 agents.tracks whole tracks of connected beads go to one agent.
 
 An order not claimed within agents.claim_timeout goes to the next agent. A claim
-holds for agents.lease after the last sign of life; its dispatch id is its token,
-and what carries the token of a claim that is over is refused. agents.hook is a
+holds agents.lease after the last sign of life. Its dispatch id is its token:
+what carries the token of a claim that is over is refused. agents.hook is a
 command that gets each message as JSON.
 
-  ym agent list      who does what       ym agent why     why nothing is assigned
+  ym agent list      who does what      ym agent why    why nothing is assigned
   ym agent tracks    what hangs together
 
 assets/manual/agents.md says more.

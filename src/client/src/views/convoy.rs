@@ -162,7 +162,7 @@ pub fn convoy(state: &State, id: &ConvoyId) -> Option<ConvoyView> {
         completed: count(&[Standing::Closed]),
         ready: tracked.iter().filter(|t| t.state == Some(Standing::Queued) && t.reasons.is_empty()).count(),
         running: count(&[Standing::Running]),
-        queued: count(&[Standing::Queued]),
+        queued: count(&[Standing::Queued, Standing::Assigned]),
         blocked: count(&[Standing::Blocked]),
         failed: count(&[Standing::Failed, Standing::Cancelled, Standing::CircuitBroken]),
         tracked,

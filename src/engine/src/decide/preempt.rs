@@ -111,6 +111,13 @@ impl Tx<'_> {
             return Err(Refusal::new("not-running", format!("{bead} is not running"))
                 .hint("ym status shows what runs"));
         };
+        if self.state().dispatch(&victim).is_some_and(|dispatch| !dispatch.has_worker()) {
+            return Err(Refusal::new(
+                "no-worker",
+                format!("{victim} is no worker of ours that could give way"),
+            )
+            .hint(format!("ym cancel {bead} ends it")));
+        }
         if let Some(cycle) = self.state().preemption() {
             let message = format!("{} is being asked to give way to {} already", cycle.victim, cycle.bead);
             return Err(Refusal::new("preemption-under-way", message)
