@@ -348,6 +348,23 @@ mod tests {
     }
 
     #[test]
+    fn dates_in_a_text_are_told_as_spans() {
+        let now = Timestamp::parse_rfc3339("2026-11-16T14:00:00Z").expect("a time");
+        let cases = [
+            ("silent since 2026-11-16T13:50:00.000Z", "silent for 10m00"),
+            ("offered again at 2026-11-16T14:01:30.000Z; later", "offered again in 1m30; later"),
+            ("has until 2026-11-16T14:05:00.000Z to claim it", "has another 5m00 to claim it"),
+            ("not before 2026-11-16T14:00:45.000Z", "not for another 45s"),
+            ("rests until 2026-11-16T14:00:45.000Z", "rests for another 45s"),
+            ("no date at all, nor a time", "no date at all, nor a time"),
+            ("2026-11-16T14:00:45.000Z", " 2026-11-16T14:00:45.000Z"),
+        ];
+        for (text, told) in cases {
+            assert_eq!(in_spans(text, now).trim(), told.trim(), "{text}");
+        }
+    }
+
+    #[test]
     fn a_full_limit_is_raised_by_its_own_setting() {
         let mut yard = Yard::new();
         yard.configure(|settings| {

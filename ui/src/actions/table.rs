@@ -231,7 +231,7 @@ pub const ACTIONS: &[Action] = &[
         "agent.release",
         &["u"],
         "release",
-        "Take back what the selected agent has claimed or is to claim; others are offered it.",
+        "Take back what the selected agent has claimed or is to claim.",
         AGENTS,
         Some("ym agent release BEAD --as NAME"),
     ),

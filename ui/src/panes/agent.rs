@@ -73,7 +73,8 @@ pub(crate) fn facts<'t>(pen: &Pen<'_>, console: &Console, name: &AgentName, wide
         }
     }
     let note = agent.says.as_ref().and_then(|says| says.note.as_deref());
-    if let Some(note) = note {
+    // Of one that is blocked, its note is part of the reason.
+    if let Some(note) = note.filter(|_| agent.state != AgentState::Blocked) {
         fact("says", &shown(note), Role::Text);
     }
     let counts = &agent.counts;

@@ -176,6 +176,32 @@ fn an_order_can_be_taken_back_before_it_is_claimed() {
 }
 
 #[test]
+fn the_question_says_what_becomes_of_the_bead() {
+    let mut yard = Yard::with_cap(1);
+    for id in ["gt-1", "gt-2", "gt-3"] {
+        yard.bead(id, "work", |_| {});
+    }
+    for name in ["ash", "fern", "moss"] {
+        yard.agent(name, "codex", |_| {});
+    }
+    yard.gives("gt-1", None);
+    yard.gives("gt-2", Some("fern"));
+    yard.claims("moss", "gt-3");
+    let mut session = Session::on(yard, (80, 24), "terminal", false);
+    session.press("4");
+    for (name, words) in [
+        ("ash", "Others are offered gt-1; ash is offered it again after a while."),
+        ("fern", "gt-2 is for fern alone, who is offered it again after a while."),
+        ("moss", "Nobody else has asked for gt-3."),
+    ] {
+        on(&mut session, name);
+        session.press("u");
+        assert_eq!(menu(&session).notes[0], words);
+        session.press("Esc");
+    }
+}
+
+#[test]
 fn what_is_done_to_agents_is_done_by_the_engine() {
     let mut session = atelier((120, 40));
     on(&mut session, "fern");

@@ -19,17 +19,21 @@ pub(super) struct Taken {
     bead: BeadId,
     /// It has not claimed it yet.
     ordered: bool,
+    /// What becomes of the bead.
+    fate: String,
 }
 
 impl Taken {
-    fn of(agent: &Agent, held: &Held<'_>) -> Option<Self> {
+    fn of(state: &State, agent: &Agent, held: &Held<'_>) -> Option<Self> {
         let ordered = match held {
             Held::Claim(_) => false,
             Held::Order(..) => true,
             // Only its tracker can change that.
             Held::InHand(_) => return None,
         };
-        Some(Self { agent: agent.name().clone(), bead: held.bead().clone(), ordered })
+        let (agent, bead) = (agent.name().clone(), held.bead().clone());
+        let fate = fate(state, &agent, &bead);
+        Some(Self { agent, bead, ordered, fate })
     }
 
     fn line(&self) -> Vec<String> {
@@ -37,17 +41,16 @@ impl Taken {
     }
 
     fn question(&self) -> Menu {
-        let Self { agent, bead, ordered } = self;
-        let (title, first) = if *ordered {
-            (format!("take {bead} back before {agent} claims it?"), format!("Others are offered {bead}."))
+        let Self { agent, bead, ordered, fate } = self;
+        let mut notes = vec![fate.clone()];
+        let title = if *ordered {
+            format!("take {bead} back before {agent} claims it?")
         } else {
-            let first = format!("Others are offered {bead}; what {agent} has not handed in may be lost.");
-            (format!("take {bead} from {agent}?"), first)
+            notes.push(format!("What {agent} has not handed in may be lost."));
+            format!("take {bead} from {agent}?")
         };
-        let notes = vec![
-            first,
-            format!("It counts as a sign of life of {agent}, who may be sent something else at once."),
-        ];
+        notes
+            .push(format!("It counts as a sign of life of {agent}, who may be sent something else at once."));
         ask(title, notes, "take it back", vec![self.line()])
     }
 
@@ -58,8 +61,24 @@ impl Taken {
     }
 }
 
+/// What becomes of a bead that is taken back from an agent.
+fn fate(state: &State, agent: &AgentName, bead: &BeadId) -> String {
+    let work = state.bead(bead).map(|entry| &entry.work);
+    let live = work.and_then(|work| work.live.as_ref()).and_then(|id| state.dispatch(id));
+    let waiting = work.and_then(|work| work.context.as_ref());
+    let context = live.map(|live| &live.context).or(waiting).and_then(|id| state.context(id));
+    let assign = context.and_then(|context| context.assign.as_ref());
+    let again = "is offered it again after a while";
+    match assign {
+        Some(assign) if assign.own => format!("Nobody else has asked for {bead}."),
+        Some(assign) if assign.to.is_some() => format!("{bead} is for {agent} alone, who {again}."),
+        _ if crew::track_owner(state, bead) == Some(agent) => format!("Its track is {agent}'s, who {again}."),
+        _ => format!("Others are offered {bead}; {agent} {again}."),
+    }
+}
+
 fn all_of(state: &State, agent: &Agent) -> Vec<Taken> {
-    crew::held(state, agent).filter_map(|held| Taken::of(agent, &held)).collect()
+    crew::held(state, agent).filter_map(|held| Taken::of(state, agent, &held)).collect()
 }
 
 /// What an agent could give back: everything that the selected one has, or the selected bead. Never empty; the error
@@ -78,7 +97,7 @@ pub(super) fn releasable(console: &Console) -> Result<Vec<Taken>, String> {
         };
     }
     let Some(bead) = console.bead() else { return Err("no agent is selected: 4 lists them".to_owned()) };
-    let taken = crew::holder(state, &bead).and_then(|(agent, held)| Taken::of(agent, &held));
+    let taken = crew::holder(state, &bead).and_then(|(agent, held)| Taken::of(state, agent, &held));
     taken.map(|taken| vec![taken]).ok_or_else(|| format!("no agent has {bead}"))
 }
 
@@ -109,7 +128,7 @@ pub(super) fn release(console: &Console) -> Menu {
 /// The choice of taking a bead back from the agent that has it.
 pub(super) fn release_item(state: &State, bead: &BeadId, key: char) -> Option<Item> {
     let (agent, held) = crew::holder(state, bead)?;
-    Taken::of(agent, &held).map(|taken| taken.item(key))
+    Taken::of(state, agent, &held).map(|taken| taken.item(key))
 }
 
 /// Whether to forget an agent.
