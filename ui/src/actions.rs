@@ -59,6 +59,8 @@ pub enum Act {
     Shrink,
     FullScreen,
     Acknowledge,
+    ReleaseBead,
+    RetireAgent,
     Daemon,
     Suspend,
     Redraw,
@@ -96,6 +98,8 @@ pub enum Place {
     Anywhere,
     /// In the timeline.
     Timeline,
+    /// In the list of agents and workers.
+    Agents,
     /// While replaying.
     Replay,
     /// While trying something out.

@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use yard_engine::{BeadId, ConvoyId, Recorded, Seq, State, Timestamp};
+use yard_engine::{AgentName, BeadId, ConvoyId, Recorded, Seq, State, Timestamp};
 
+use crate::crew::{self, Row};
 use crate::digest::{Digest, LARGE_TOWN};
 use crate::eventlist::EventList;
 use crate::forecasts::Forecasts;
@@ -29,7 +30,7 @@ pub enum View {
     Convoys,
     /// Time.
     Timeline,
-    /// Workers.
+    /// Agents and workers.
     Agents,
     /// What needs a person.
     Problems,
@@ -104,6 +105,8 @@ pub enum Subject {
     Bead(BeadId),
     /// A convoy.
     Convoy(ConvoyId),
+    /// A registered agent.
+    Agent(AgentName),
     /// An event.
     Event(Seq),
     /// An alert.
@@ -187,8 +190,10 @@ pub struct Console {
     pub convoy_picked: Option<ConvoyId>,
     /// Of the open convoy's beads.
     pub members: Cursor,
-    /// Of workers.
+    /// Of agents and workers.
     pub agents: Cursor,
+    /// What the cursor of that list is on: it stays there when others come and go.
+    pub agent_picked: Option<Subject>,
     /// Of problems.
     pub problems_at: Cursor,
     /// Of events, counted from the newest.
@@ -249,6 +254,7 @@ impl Console {
             convoy_picked: None,
             members: Cursor::default(),
             agents: Cursor::default(),
+            agent_picked: None,
             problems_at: Cursor::default(),
             events: Cursor::default(),
             event_list: EventList::default(),
@@ -357,10 +363,7 @@ impl Console {
                 }
                 self.convoy_list().get(self.convoys.at).cloned().map(Subject::Convoy)
             }
-            View::Agents => {
-                let live = self.state().live_dispatches().nth(self.agents.at);
-                live.map(|dispatch| Subject::Bead(dispatch.id.bead().clone()))
-            }
+            View::Agents => crew::rows(self.state()).nth(self.agents.at).and_then(|row| row.subject()),
             View::Problems => {
                 self.shown_problems().get(self.problems_at.at).and_then(|problem| problem.subject.clone())
             }
@@ -394,12 +397,38 @@ impl Console {
 
     /// Puts the cursor on a row of the view's list.
     pub fn set_row(&mut self, row: usize) {
+        let row = if self.view == View::Agents { self.past_heading(row) } else { row };
         match self.list() {
             Some(cursor) => cursor.at = row,
             None => self.table.move_to(row),
         }
         if self.view == View::Convoys && self.convoy.is_none() {
             self.convoy_picked = self.convoy_list().get(row).cloned();
+        }
+        if self.view == View::Agents {
+            self.agent_picked = self.subject();
+        }
+    }
+
+    /// The row itself, or the next one in the direction of the move where that is a heading.
+    fn past_heading(&self, row: usize) -> usize {
+        match crew::rows(self.state()).nth(row) {
+            Some(Row::Workers) if row < self.agents.at => row.saturating_sub(1),
+            Some(Row::Workers) => row + 1,
+            Some(Row::Agent(_) | Row::More(..) | Row::Worker(_)) | None => row,
+        }
+    }
+
+    /// Puts the cursor of the list of agents and workers back on what it was on.
+    pub fn find_agent(&mut self) {
+        let picked = self.agent_picked.as_ref();
+        let is_picked = |row: Row<'_>| picked.is_some() && row.subject().as_ref() == picked;
+        let found = crew::rows(self.state()).position(is_picked);
+        let last = crew::rows(self.state()).count().saturating_sub(1);
+        let row = found.unwrap_or_else(|| self.past_heading(self.agents.at.min(last)));
+        self.agents.at = row;
+        if found.is_none() {
+            self.agent_picked = self.subject();
         }
     }
 
@@ -472,11 +501,23 @@ impl Console {
         }
     }
 
-    /// The bead that the cursor is on, or that an event, alert or problem is about.
+    /// The agent that the cursor is on.
+    pub fn agent(&self) -> Option<AgentName> {
+        match self.subject()? {
+            Subject::Agent(name) => Some(name),
+            Subject::Bead(_) | Subject::Convoy(_) | Subject::Event(_) | Subject::Alert(_) => None,
+        }
+    }
+
+    /// The bead that the cursor is on, that its agent has, or that an event, alert or problem is about.
     pub fn bead(&self) -> Option<BeadId> {
         match self.subject()? {
             Subject::Bead(id) => Some(id),
             Subject::Event(seq) => crate::views::events::bead_of(self.event(seq)?),
+            Subject::Agent(name) => {
+                let agent = self.state().agent(&name)?;
+                crew::held(self.state(), agent).next().map(|held| held.bead().clone())
+            }
             Subject::Convoy(_) | Subject::Alert(_) => None,
         }
     }

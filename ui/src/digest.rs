@@ -1,7 +1,7 @@
-//! What takes a walk over the whole town: problems, and how far convoys and their waves are. A small town is walked for
+//! What takes a walk over the whole town: problems, how far convoys and their waves are, and tracks. A small town is walked for
 //! every change; a large one by the forecaster's thread, so that no frame waits for it.
 
-use yard_client::views::AlertView;
+use yard_client::views::{AlertView, TrackView, tracks};
 use yard_engine::convoy::Convoy;
 use yard_engine::{BeadId, ConvoyId, Standing, State, Timestamp};
 
@@ -21,6 +21,8 @@ pub struct Digest {
     pub convoys: Vec<Progress>,
     /// From each moment of the past on, so many workers were live.
     pub load: Vec<(i64, u32)>,
+    /// Whose which track is, where whole tracks are given to agents.
+    pub tracks: Vec<TrackView>,
 }
 
 /// How far a convoy is.
@@ -78,6 +80,7 @@ impl Digest {
             held: state.open_contexts().filter(|context| context.held).count(),
             convoys: state.convoys().map(|convoy| progress(state, convoy)).collect(),
             load: load(state),
+            tracks: if state.settings().agents.tracks { joined(state) } else { Vec::new() },
         }
     }
 
@@ -85,6 +88,11 @@ impl Digest {
     pub fn convoy(&self, id: &ConvoyId) -> Option<&Progress> {
         self.convoys.iter().find(|progress| progress.id == *id)
     }
+}
+
+/// The tracks of more than one bead; a single one belongs to nobody.
+fn joined(state: &State) -> Vec<TrackView> {
+    tracks(state).tracks.into_iter().filter(|track| track.items.len() > 1 || track.agent.is_some()).collect()
 }
 
 /// How many workers were live, step by step.

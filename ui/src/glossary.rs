@@ -1,7 +1,7 @@
 //! The words on the screen, for whoever meets them for the first time. Help finds them beside the keys.
 
 /// Words and what they mean.
-pub(crate) const WORDS: [(&str, &str); 18] = [
+pub(crate) const WORDS: [(&str, &str); 21] = [
     ("bead", "A piece of work. It closes when it is done; others may wait for that."),
     (
         "town",
@@ -34,5 +34,17 @@ pub(crate) const WORDS: [(&str, &str); 18] = [
     ("slip", "How much later than was forecast at the launch."),
     ("park, dock", "To have a rig start nothing, for a while or for good. ym rig park RIG."),
     ("polecats", "Workers, in the settings: scheduler.max_polecats is how many may run at once."),
+    (
+        "agent",
+        "A registered, long-lived worker that is sent work instead of being started. ym agent register.",
+    ),
+    (
+        "order, claim, lease",
+        "A bead that an agent is sent; its taking it; how long it keeps it without a sign of life (LEFT).",
+    ),
+    (
+        "track",
+        "Beads that are joined by what they wait for; with agents.tracks a whole one goes to one agent.",
+    ),
     ("seq", "The position in the log of events; T goes back to any of them."),
 ];

@@ -224,6 +224,7 @@ mod tests {
             let mut signs = vec![
                 g.running,
                 g.queued,
+                g.assigned,
                 g.blocked,
                 g.staged,
                 g.open,
@@ -265,12 +266,13 @@ mod tests {
     }
 
     #[test]
-    fn the_ten_states_have_ten_signs() {
+    fn the_eleven_states_have_eleven_signs() {
         use Standing as S;
         let states = [
             S::Open,
             S::Staged,
             S::Queued,
+            S::Assigned,
             S::Blocked,
             S::Running,
             S::Done,

@@ -2,7 +2,7 @@
 
 use tui_input::Input;
 use yard_client::views::StageView;
-use yard_engine::BeadId;
+use yard_engine::{AgentName, BeadId};
 
 use crate::actions::Act;
 use crate::console::Subject;
@@ -23,6 +23,8 @@ pub enum Layer {
     Menu(Menu),
     /// Why a bead does not run.
     Why(Text, BeadId),
+    /// Why an agent has no order.
+    WhyIdle(Text, AgentName),
     /// Everything about something.
     Detail(Text, Subject, bool),
     /// What a command printed.

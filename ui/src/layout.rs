@@ -110,6 +110,11 @@ pub fn plan(console: &Console) -> Plan {
         plan.side = Some(Rect { x: list, width: width - detail - list, ..area });
         plan.detail = (detail > 0).then_some(Rect { x: width - detail, width: detail, ..area });
     }
+    if framed && width >= DETAIL_FROM && console.view == View::Agents && !alone && has_agents(console) {
+        let detail = (width * 3 / 10).min(64);
+        plan.main = Rect { width: width - detail, ..area };
+        plan.detail = Some(Rect { x: width - detail, width: detail, ..area });
+    }
     plan
 }
 
@@ -118,7 +123,11 @@ pub fn list_area(console: &Console) -> Rect {
     let plan = plan(console);
     let area = if plan.framed { inside(plan.main) } else { plan.main };
     let above = if plan.framed { headings(console) } else { 0 };
-    let below = if plan.framed { footnotes(console, area.height) } else { 0 };
+    let below = if plan.framed && (plan.detail.is_none() || console.view != View::Agents) {
+        footnotes(console, area.height)
+    } else {
+        0
+    };
     Rect { y: area.y + above.min(area.height), height: area.height.saturating_sub(above + below), ..area }
 }
 
@@ -144,8 +153,19 @@ pub fn footnotes(console: &Console, height: u16) -> u16 {
         View::Yard if height >= 8 => 2,
         View::Timeline if height >= 8 => 3,
         View::Problems if height >= 8 => 4,
+        View::Agents if height >= 8 && has_agents(console) => {
+            // More of the selected one, unless that would hide others.
+            let rows = crate::crew::rows(console.state()).count();
+            let spare = usize::from(height).saturating_sub(rows + 2);
+            (spare as u16).clamp(4, 12)
+        }
         View::Yard | View::Timeline | View::Problems | View::Convoys | View::Agents | View::Events => 0,
     }
+}
+
+/// Whether agents are registered, of which there is more to tell than a row has room for.
+fn has_agents(console: &Console) -> bool {
+    console.state().agents().next().is_some()
 }
 
 /// Inside a frame.

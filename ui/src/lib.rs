@@ -7,6 +7,7 @@
 
 pub mod actions;
 pub mod console;
+mod crew;
 pub mod digest;
 mod errands;
 mod eventlist;

@@ -7,7 +7,9 @@ use crate::console::{Console, View};
 use crate::layers::Layer;
 use crate::layout::{is_tiny, plan};
 use crate::paint::Pen;
-use crate::panes::{banner, bottom, detail, finder, header, log, menu, plan as stage, text, tiles, why};
+use crate::panes::{
+    agent, banner, bottom, detail, finder, header, log, menu, plan as stage, text, tiles, why,
+};
 use crate::text::shown;
 use crate::theme::Role;
 use crate::views::{agents, beads, convoys, events, problems, timeline};
@@ -68,6 +70,7 @@ fn over(pen: &mut Pen<'_>, screen: Rect, console: &Console, layer: &Layer) {
         Layer::Line(_) => {}
         Layer::Menu(it) => menu::draw(pen, screen, it),
         Layer::Why(scroll, id) => why::draw(pen, room, console, *scroll, id),
+        Layer::WhyIdle(scroll, name) => agent::draw_why(pen, room, console, *scroll, name),
         Layer::Detail(scroll, subject, raw) => detail::draw(pen, room, console, *scroll, subject, *raw),
         Layer::Output(scroll, title, lines) => {
             let lines: Vec<_> = lines.iter().map(|line| ratatui::text::Line::from(shown(line))).collect();

@@ -58,6 +58,30 @@ pub fn right(text: &str, width: usize, ellipsis: &str) -> String {
     format!("{}{out}", " ".repeat(width.saturating_sub(used)))
 }
 
+/// Breaks a text into lines of at most this width, between words where that is possible.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut line = String::new();
+    for word in text.split_word_bounds() {
+        if line.width() + word.width() > width && !line.trim().is_empty() {
+            lines.push(line.trim_end().to_owned());
+            line = String::new();
+        }
+        for grapheme in word.graphemes(true) {
+            if line.width() + grapheme.width() > width && !line.is_empty() {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !(line.is_empty() && grapheme == " ") {
+                line.push_str(grapheme);
+            }
+        }
+    }
+    if !line.trim().is_empty() {
+        lines.push(line.trim_end().to_owned());
+    }
+    lines
+}
+
 /// `34s`, `11m`, `2h05`, `3d`: at most four characters, five beyond a hundred days.
 pub fn span(millis: i64) -> String {
     let seconds = millis.max(0) / 1000;
@@ -158,6 +182,15 @@ mod tests {
         assert_eq!(column("日本語", 8, "…"), "日本語  ");
         assert_eq!(right("7", 3, "…"), "  7");
         assert_eq!(fit("abc", 0, "…"), "");
+    }
+
+    #[test]
+    fn text_is_broken_between_words_and_within_those_that_are_too_long() {
+        assert_eq!(wrapped("gt-1 is for fern, who is idle", 12), ["gt-1 is for", "fern, who is", "idle"]);
+        assert_eq!(wrapped("abcdefgh ij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrapped("日本語の", 4), ["日本", "語の"]);
+        assert_eq!(wrapped("a b", 0), ["a", "b"]);
+        assert!(wrapped("  ", 5).is_empty());
     }
 
     #[test]

@@ -5,10 +5,12 @@ use std::fmt::Write as _;
 
 use std::collections::BTreeSet;
 
+use yard_engine::agent::{Agent, AgentState};
 use yard_engine::capacity::Limit;
 use yard_engine::readiness::{Reason, ReasonCode};
-use yard_engine::{BeadId, Standing, State, Timestamp};
+use yard_engine::{AgentName, BeadId, Standing, State, Timestamp};
 
+use crate::crew::{self, Held};
 use crate::forecasts::Forecasts;
 use crate::text::{shown, span_exact};
 
@@ -70,12 +72,17 @@ pub(crate) fn checks(state: &State, id: &BeadId, now: Timestamp) -> Vec<Check> {
         1 => "what it waited for is closed".to_owned(),
         more => format!("all {more} it waited for are closed"),
     };
-    let work = match state.standing(id) {
-        Some(Standing::Running) => "a worker is on it",
-        Some(Standing::Closed) => "it is closed",
-        _ => "a worker can be sent to it",
+    let context = entry.and_then(|entry| entry.work.context.as_ref()).and_then(|id| state.context(id));
+    let given_away = context.is_some_and(|context| context.assign.is_some());
+    let holder = crew::holder(state, id);
+    let work = match (state.standing(id), &holder) {
+        (Some(Standing::Running), Some((agent, _))) => format!("agent {} has it", agent.name()),
+        (Some(Standing::Running), None) => "a worker is on it".to_owned(),
+        (Some(Standing::Closed), _) => "it is closed".to_owned(),
+        _ if given_away => "it goes to a registered agent".to_owned(),
+        _ => "a worker can be sent to it".to_owned(),
     };
-    check("work", &[C::NotDispatchable, C::NoRig], work.to_owned());
+    check("work", &[C::NotDispatchable, C::NoRig], work);
     check("blockers", &[C::BlockedBy, C::MissingDependency, C::Cycle], closed);
     check("gate", &[C::Gated, C::Deferred], "no gate".to_owned());
     check("claim", &[C::ClaimedElsewhere, C::AwaitingClose], "nobody else has it".to_owned());
@@ -99,9 +106,14 @@ pub(crate) fn checks(state: &State, id: &BeadId, now: Timestamp) -> Vec<Check> {
     };
     let of_rig = rig.map(|rig| room(&Limit::Rig(rig.name.clone()))).unwrap_or_default();
     check("rig", &[C::RigParked, C::RigDocked], format!("goes on; {of_rig}"));
-    let full = state.room(&Limit::Town).free() == Some(0);
-    let of_town = if full { "full now, and asked once the rest is settled" } else { "there is room" };
-    check("capacity", &[C::Capacity], format!("{of_town}: town {}", room(&Limit::Town)));
+    if given_away {
+        // It takes no worker's place: what counts is who is free.
+        check("agent", &[C::AwaitingAgent], "asked once the rest is settled".to_owned());
+    } else {
+        let full = state.room(&Limit::Town).free() == Some(0);
+        let of_town = if full { "full now, and asked once the rest is settled" } else { "there is room" };
+        check("capacity", &[C::Capacity], format!("{of_town}: town {}", room(&Limit::Town)));
+    }
     check("host", &[C::HostLoad], "not too busy".to_owned());
     check("breaker", &[C::CircuitBroken, C::RetriesExhausted], "closed".to_owned());
     check("account", &[C::AccountCooldown], "none rests".to_owned());
@@ -137,12 +149,37 @@ fn unasked(state: &State, id: &BeadId, checks: &mut [Check]) {
 /// A reason in words for a person: a moment is how long it takes, not a date of twenty-four letters.
 pub(crate) fn words_of(reason: &Reason, now: Timestamp) -> String {
     let message = shown(&reason.message);
-    let Some(until) = reason.until else { return message };
+    let Some(until) = reason.until else { return in_spans(&message, now) };
     let left = span_exact(until.as_millis() - now.as_millis());
-    let said = message
-        .replace(&format!("not before {until}"), &format!("not for another {left}"))
-        .replace(&format!("until {until}"), &format!("for another {left}"));
+    let said = in_spans(&message, now);
     if said == message { format!("{message} (in {left})") } else { said }
+}
+
+/// A text in which every moment that the engine wrote as a date is told as how long that is from now.
+pub(crate) fn in_spans(text: &str, now: Timestamp) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let date = word.trim_end_matches([',', ';', ':', ')', '.']);
+        let after = &word[date.len()..];
+        let Ok(moment) = Timestamp::parse_rfc3339(date) else {
+            words.push(word.to_owned());
+            continue;
+        };
+        let before = words.pop().unwrap_or_default();
+        let away = moment.as_millis() - now.as_millis();
+        let span = span_exact(away.abs());
+        let earlier = words.last().map(String::as_str);
+        let told = match (before.as_str(), earlier) {
+            ("until", Some("has")) => format!("another {span}"),
+            ("before", Some("not")) | ("until", _) => format!("for another {span}"),
+            ("since", _) => format!("for {span}"),
+            ("at", _) if away >= 0 => format!("in {span}"),
+            ("at", _) => format!("{span} ago"),
+            _ => format!("{before} {date}"),
+        };
+        words.push(format!("{told}{after}"));
+    }
+    words.join(" ")
 }
 
 /// The chain of what a bead waits for, depth first.
@@ -259,9 +296,14 @@ fn way_out(state: &State, bead: &BeadId, reason: &Reason) -> Option<Way> {
             let on = reason.ids.iter().find(|on| *on != bead)?;
             way(format!("break the cycle at {on}"), &["bead", "dep", "remove", id, on.as_str()])
         }
-        // Who is free is no setting; what helps an order is one more agent.
-        C::AwaitingAgent
-        | C::NotBefore
+        C::AwaitingAgent => {
+            let agent = could_pass_on(state, bead)?;
+            way(
+                format!("offer {id} to others than {agent}"),
+                &["agent", "release", id, "--as", agent.as_str()],
+            )
+        }
+        C::NotBefore
         | C::AccountCooldown
         | C::BlockedBy
         | C::HostLoad
@@ -276,6 +318,21 @@ fn way_out(state: &State, bead: &BeadId, reason: &Reason) -> Option<Way> {
     }
 }
 
+/// The agent that was sent a bead and has not claimed it, if taking it back helps: it was meant for whoever is free, and
+/// somebody else is. Otherwise nothing but one more agent helps, which is no command of ours.
+fn could_pass_on<'s>(state: &'s State, bead: &BeadId) -> Option<&'s AgentName> {
+    let (agent, held) = crew::holder(state, bead)?;
+    let context = state.bead(bead)?.work.context.as_ref().and_then(|id| state.context(id))?;
+    let for_anyone = context.assign.as_ref().is_some_and(|assign| assign.to.is_none());
+    let is_free =
+        |other: &Agent| other.state == AgentState::Idle && crew::held(state, other).next().is_none();
+    let helps = matches!(held, Held::Order(..))
+        && for_anyone
+        && crew::track_owner(state, bead).is_none()
+        && state.agents().any(is_free);
+    helps.then(|| agent.name())
+}
+
 #[cfg(test)]
 mod tests {
     use yard_engine::Command;
@@ -288,6 +345,23 @@ mod tests {
         let task = NewTask { agent: agent.to_owned(), action: "click".to_owned(), ..NewTask::default() };
         yard.command(&Command::TaskSubmit { tasks: vec![task] }).expect("it is taken in");
         yard.state.tasks().last().expect("a task").id.clone()
+    }
+
+    #[test]
+    fn dates_in_a_text_are_told_as_spans() {
+        let now = Timestamp::parse_rfc3339("2026-11-16T14:00:00Z").expect("a time");
+        let cases = [
+            ("silent since 2026-11-16T13:50:00.000Z", "silent for 10m00"),
+            ("offered again at 2026-11-16T14:01:30.000Z; later", "offered again in 1m30; later"),
+            ("has until 2026-11-16T14:05:00.000Z to claim it", "has another 5m00 to claim it"),
+            ("not before 2026-11-16T14:00:45.000Z", "not for another 45s"),
+            ("rests until 2026-11-16T14:00:45.000Z", "rests for another 45s"),
+            ("no date at all, nor a time", "no date at all, nor a time"),
+            ("2026-11-16T14:00:45.000Z", " 2026-11-16T14:00:45.000Z"),
+        ];
+        for (text, told) in cases {
+            assert_eq!(in_spans(text, now).trim(), told.trim(), "{text}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ const fn action(
 
 const VIEWS: (Place, Group) = (Place::Anywhere, Group::Views);
 const VERBS: (Place, Group) = (Place::Anywhere, Group::Verbs);
+const AGENTS: (Place, Group) = (Place::Agents, Group::Verbs);
 const FIND: (Place, Group) = (Place::Anywhere, Group::Find);
 const MOVE: (Place, Group) = (Place::Anywhere, Group::Move);
 const SCREEN: (Place, Group) = (Place::Anywhere, Group::Screen);
@@ -57,9 +58,9 @@ pub const ACTIONS: &[Action] = &[
         "view.agents",
         &["4"],
         "agents",
-        "Live workers: what they do, say and cost.",
+        "Registered agents and live workers: what they do, say and cost, and why an agent is idle.",
         VIEWS,
-        Some("ym status"),
+        Some("ym agent list"),
     ),
     action(
         Act::ViewProblems,
@@ -102,7 +103,7 @@ pub const ACTIONS: &[Action] = &[
         "bead.why",
         &["w"],
         "why",
-        "Why the selected bead is not running, what it waits for, and the cheapest ways out.",
+        "Why the selected bead is not running, what it waits for, and the cheapest ways out; of an agent, why it has no order.",
         VIEWS,
         Some("ym why BEAD"),
     ),
@@ -224,6 +225,24 @@ pub const ACTIONS: &[Action] = &[
         "You have seen the selected alert.",
         VERBS,
         Some("ym alerts --ack ID"),
+    ),
+    action(
+        Act::ReleaseBead,
+        "agent.release",
+        &["u"],
+        "release",
+        "Take back what the selected agent has claimed or is to claim.",
+        AGENTS,
+        Some("ym agent release BEAD --as NAME"),
+    ),
+    action(
+        Act::RetireAgent,
+        "agent.retire",
+        &["X"],
+        "retire",
+        "Forget the selected agent: it is sent nothing any more.",
+        AGENTS,
+        Some("ym agent retire NAME"),
     ),
     action(
         Act::Attach,

@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use crate::actions::Act;
-use crate::console::{Console, Mode, Pane};
+use crate::console::{Console, Mode, Pane, View};
 use crate::layers::{Layer, Line as Typed, LineKind};
 use crate::paint::Pen;
 use crate::text::{count, fit, shown};
@@ -131,7 +131,7 @@ fn offered(console: &Console) -> &'static [Act] {
     match console.layers.last() {
         Some(Layer::Line(_) | Layer::Finder(_) | Layer::Menu(_)) => return &[],
         Some(Layer::Plan(..)) => return &[Act::Back, Act::Launch, Act::Copy, Act::Help],
-        Some(Layer::Why(..) | Layer::Detail(..) | Layer::Output(..)) => {
+        Some(Layer::Why(..) | Layer::WhyIdle(..) | Layer::Detail(..) | Layer::Output(..)) => {
             return &[Act::Back, Act::Why, Act::Detail, Act::Logs, Act::ActMenu, Act::Copy, Act::Help];
         }
         None => {}
@@ -171,6 +171,23 @@ fn offered(console: &Console) -> &'static [Act] {
             Act::Apply,
             Act::ViewTimeline,
             Act::Help,
+        ],
+        Mode::Live if console.view == View::Agents && console.state().agents().next().is_some() => &[
+            Act::Help,
+            Act::Prompt,
+            Act::Why,
+            Act::Detail,
+            Act::ReleaseBead,
+            Act::RetireAgent,
+            Act::Logs,
+            Act::ActMenu,
+            Act::Copy,
+            Act::Pause,
+            Act::Clear,
+            Act::Undo,
+            Act::WhatIf,
+            Act::Replay,
+            Act::Quit,
         ],
         Mode::Live => &[
             Act::Help,

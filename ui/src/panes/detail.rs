@@ -7,6 +7,7 @@ use yard_client::views;
 use yard_engine::{BeadId, Standing};
 
 use crate::console::{Console, Subject};
+use crate::crew::{self, Held};
 use crate::layers::Text;
 use crate::look::Look;
 use crate::paint::Pen;
@@ -25,6 +26,13 @@ pub(crate) fn draw(
     let (title, lines) = match subject {
         Subject::Bead(id) if !raw => (format!("bead {id}"), bead(pen, console, id)),
         Subject::Bead(id) => (format!("bead {id}"), json_lines(&document(console, subject))),
+        Subject::Agent(name) if !raw => {
+            let wide = usize::from(screen.width).saturating_sub(8).min(110);
+            let mut lines = super::agent::facts(pen, console, name, wide);
+            lines.extend(super::agent::tracks(pen, console));
+            (format!("agent {name}"), lines)
+        }
+        Subject::Agent(name) => (format!("agent {name}"), json_lines(&document(console, subject))),
         Subject::Convoy(id) => (format!("convoy {id}"), json_lines(&document(console, subject))),
         Subject::Event(seq) => (format!("event {}", seq.0), json_lines(&document(console, subject))),
         Subject::Alert(id) => (format!("alert {id}"), json_lines(&document(console, subject))),
@@ -56,6 +64,7 @@ fn document(console: &Console, subject: &Subject) -> serde_json::Value {
             }
             value
         }
+        Subject::Agent(name) => json!(state.agent(name).map(|agent| views::agent(state, agent))),
         Subject::Convoy(id) => json!(views::convoy(state, id)),
         Subject::Event(seq) => json!(console.event(*seq).map(|event| &**event)),
         Subject::Alert(id) => {
@@ -76,7 +85,8 @@ fn json_lines<'t>(value: &serde_json::Value) -> Vec<Line<'t>> {
     text.lines().map(|line| Line::from(shown(line))).collect()
 }
 
-fn bead<'t>(pen: &Pen<'_>, console: &Console, id: &BeadId) -> Vec<Line<'t>> {
+/// The facts of a bead.
+pub(super) fn bead<'t>(pen: &Pen<'_>, console: &Console, id: &BeadId) -> Vec<Line<'t>> {
     let state = console.state();
     let Some(view) = views::bead(state, id) else {
         return vec![Line::from("nobody has such a bead")];
@@ -99,6 +109,18 @@ fn bead<'t>(pen: &Pen<'_>, console: &Console, id: &BeadId) -> Vec<Line<'t>> {
         format!("{} P{} {}", shown(kind), view.priority, shown(&view.status)),
         Role::Text,
     ));
+    if let Some((agent, held)) = crew::holder(state, id) {
+        let left = held.left(state, now).map(span_exact).unwrap_or_default();
+        let words = match held {
+            Held::Claim(_) => format!("{} has it, lease {left}", agent.name()),
+            Held::InHand(_) => format!("{} has it", agent.name()),
+            Held::Order(..) => format!("{} has {left} left to claim it", agent.name()),
+        };
+        lines.push(fact("agent", words, Role::Text));
+    }
+    if let Some(owner) = crew::track_owner(state, id) {
+        lines.push(fact("track", format!("{owner}'s"), Role::Text));
+    }
     if let Some(rig) = &view.rig {
         lines.push(fact("rig", rig.to_string(), Role::Text));
     }

@@ -47,7 +47,11 @@ pub(crate) fn draw(pen: &mut Pen<'_>, area: Rect, console: &Console) {
     let inner = pen.frame(area, pen.title(&name), &right.join("  "), focused);
     if log.lines.is_empty() {
         let words = match &log.bead {
+            None if console.agent().is_some() => "this agent has no bead: w says why it is sent none",
             None => "select a bead that has run to see what it wrote",
+            Some(id) if crate::crew::is_claimed(console.state(), id) => {
+                "an agent has it, and writes its log elsewhere; what it says is in its row"
+            }
             Some(_) if log.attempts.is_empty() => "it has not run yet: w says why",
             Some(_) => "nothing was written yet",
         };

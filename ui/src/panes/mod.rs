@@ -1,5 +1,6 @@
 //! The parts of the screen that views share, and what lies over them.
 
+pub(crate) mod agent;
 pub(crate) mod banner;
 pub(crate) mod bottom;
 pub(crate) mod detail;

@@ -4,7 +4,9 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use yard_client::views::{SchedulerStatus, Waiting, resting_accounts, scheduler_status, spending};
 
-use yard_engine::ConvoyId;
+use unicode_width::UnicodeWidthStr;
+use yard_engine::agent::AgentState;
+use yard_engine::{ConvoyId, State};
 
 use crate::console::Console;
 use crate::digest::Progress;
@@ -34,13 +36,18 @@ fn lines(pen: &mut Pen<'_>, area: Rect, title: &str, lines: &[Line<'_>]) {
 fn capacity(pen: &mut Pen<'_>, area: Rect, console: &Console, scheduler: &SchedulerStatus<Waiting<'_>>) {
     let capacity = &scheduler.capacity;
     let wide = usize::from(area.width).saturating_sub(22).min(24);
-    let (full, empty) = pen.gauge(capacity.active, capacity.max.unwrap_or(capacity.active.max(1)), wide);
+    let agents = busy_agents(console.state());
     let of = capacity.max.map_or_else(|| "no cap".to_owned(), |max| format!("{}/{max}", capacity.active));
+    // The gauge makes room for the agents.
+    let room = usize::from(area.width).saturating_sub(14 + of.width() + agents.width());
+    let (full, empty) =
+        pen.gauge(capacity.active, capacity.max.unwrap_or(capacity.active.max(1)), wide.min(room));
     let workers = Line::from(vec![
         Span::raw(" workers "),
         pen.span(full, Role::Running),
         pen.span(empty, Role::Dim),
         Span::raw(format!("  {of}")),
+        pen.span(agents, Role::Accent),
     ]);
     let starts = console.town.starts_until(console.shown_now(), wide.max(1));
     let lately: u32 = starts.iter().rev().take(6).sum();
@@ -62,6 +69,16 @@ fn capacity(pen: &mut Pen<'_>, area: Rect, console: &Console, scheduler: &Schedu
     lines(pen, area, "capacity", &[workers, started, Line::from(queued)]);
 }
 
+/// How many of the agents that are there work; nothing where none was ever registered.
+fn busy_agents(state: &State) -> String {
+    if state.agents().next().is_none() {
+        return String::new();
+    }
+    let working = state.agents().filter(|agent| agent.state == AgentState::Working).count();
+    let there = state.agents().filter(|agent| agent.is_there()).count();
+    format!("  agents {working}/{there}")
+}
+
 fn guards(pen: &mut Pen<'_>, area: Rect, console: &Console, scheduler: &SchedulerStatus<Waiting<'_>>) {
     let resting = resting_accounts(console.state());
     let dispatch = match (&scheduler.paused_by, console.state().host_gate()) {
@@ -76,7 +93,11 @@ fn guards(pen: &mut Pen<'_>, area: Rect, console: &Console, scheduler: &Schedule
         open => pen.span(format!("breaker {open} open"), Role::Bad),
     };
     let first = Line::from(vec![Span::raw(" dispatch  "), dispatch, Span::raw("   "), breaker]);
-    let tight = scheduler.capacity.limits.iter().filter(|limit| limit.name != "town" && limit.max.is_some());
+    let tight = scheduler
+        .capacity
+        .limits
+        .iter()
+        .filter(|limit| !matches!(limit.name.as_str(), "town" | "agents") && limit.max.is_some());
     let mut limits: Vec<Span<'_>> = vec![Span::raw(" limits    ")];
     // Of an account that rests, how long is worth more than how many it might have.
     let rests = |name: &str| {

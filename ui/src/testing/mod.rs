@@ -1,6 +1,7 @@
 //! A yard for tests: a real engine decides, and the console hears of it as it would of a real town.
 
 pub(crate) mod apollo;
+pub(crate) mod atelier;
 pub(crate) mod cast;
 pub(crate) mod picture;
 pub(crate) mod scenes;

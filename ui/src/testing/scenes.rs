@@ -1,13 +1,14 @@
 //! The other towns that tests look at.
 
 use yard_engine::bead::DepKind;
-use yard_engine::command::{NewBead, WorkerSays};
+use yard_engine::command::{AgentStatus, NewBead, WorkerSays};
 use yard_engine::{Command, Timestamp};
 
 use super::{Yard, bead, edge};
 use crate::msg::LogLine;
 
 pub(crate) use super::apollo::apollo;
+pub(crate) use super::atelier::atelier;
 
 /// A town in which nothing was ever asked for.
 pub(crate) fn empty() -> Yard {
@@ -81,9 +82,29 @@ pub(crate) fn hostile() -> Yard {
     for _ in 0..3 {
         yard.start_fails_if_starting("gt-h4", HOSTILE[2]);
     }
+    agents_that_say(&mut yard, &HOSTILE);
     yard.must(&Command::Pause { reason: Some(HOSTILE[0].to_owned()), until: None });
     yard.later(30);
     yard
+}
+
+/// Agents whose programs, models, skills, notes and progress are such texts, with a bead each where there is one.
+fn agents_that_say(yard: &mut Yard, texts: &[&str]) {
+    for (number, text) in texts.iter().enumerate() {
+        let name = format!("agent{number}");
+        yard.agent(&name, text, |agent| {
+            (agent.model, agent.skills) = (Some((*text).to_owned()), Some((*text).to_owned()));
+        });
+        yard.bead(&format!("gt-a{number}"), text, |_| {});
+        match number % 3 {
+            0 => yard.agent_says(&name, AgentStatus::Blocked, text),
+            1 => yard.agent_says(&name, AgentStatus::Working, text),
+            _ => {
+                yard.claims(&name, &format!("gt-a{number}"));
+                yard.says(&format!("gt-a{number}"), WorkerSays::Progress { text: (*text).to_owned() });
+            }
+        }
+    }
 }
 
 impl Yard {
@@ -120,10 +141,16 @@ pub(crate) fn large(beads: usize) -> Yard {
     yard
 }
 
+/// Beads of the atelier that agents have: nobody writes a log of those.
+const AGENTS_HAVE: [&str; 2] = ["gt-11", "gt-15"];
+
 /// What a worker wrote. A few beads have words of their own; colours are the workers'.
 pub(crate) fn log_of(id: &str, attempts: &[String]) -> Vec<LogLine> {
     let text = |line: &str| LogLine::Text(line.to_owned());
     let mut lines = Vec::new();
+    if AGENTS_HAVE.contains(&id) {
+        return lines;
+    }
     for (number, attempt) in attempts.iter().enumerate() {
         lines.push(LogLine::Attempt(attempt.clone()));
         match id {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ratatui::buffer::Buffer;
 use yard_client::views::{StageDocument, StageView};
-use yard_engine::command::SlingRequest;
+use yard_engine::command::{ClaimEnd, SlingRequest};
 use yard_engine::{Answer, BeadId, Command, Settings};
 
 use super::{Yard, painted, screen};
@@ -228,6 +228,13 @@ impl Session {
             ["sling", id] => {
                 Command::Sling(Box::new(SlingRequest { ids: vec![own(id)], ..SlingRequest::default() }))
             }
+            ["agent", "release", id, "--as", name] => Command::AgentEnds {
+                agent: own(name),
+                bead: own(id),
+                token: None,
+                how: ClaimEnd::Released { note: None },
+            },
+            ["agent", "retire", name] => Command::AgentRetire { agent: own(name) },
             ["undo"] => Command::Undo,
             _ => return Ran { argv, ok: false, output: "not in this play".to_owned() },
         };

@@ -206,7 +206,7 @@ fn in_the_yard_every_layer_really_opens() {
 #[test]
 fn other_towns_are_drawn_in_every_view() {
     let large = || scenes::large(3_000);
-    for yard in [scenes::empty, scenes::staged, scenes::paused, large] {
+    for yard in [scenes::empty, scenes::staged, scenes::paused, scenes::atelier, large] {
         let mut session = Session::on(yard(), (120, 40), "terminal", false);
         for key in ["1", "2", "Enter", "3", "4", "5", "6"] {
             session.press(key);

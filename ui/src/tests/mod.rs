@@ -1,5 +1,6 @@
 //! Tests of the console as a whole, on the towns of [`crate::testing`].
 
+mod agents;
 mod frames;
 mod hostile;
 mod pictures;

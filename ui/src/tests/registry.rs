@@ -107,6 +107,7 @@ fn every_action_does_or_says_something_wherever_it_is_offered() {
         match action.place {
             Place::Anywhere => {}
             Place::Timeline => drop(session.press("3")),
+            Place::Agents => drop(session.press("4")),
             Place::Replay => drop(session.press("T { { {")),
             Place::WhatIf => drop(session.press("W +")),
             Place::Log => drop(session.select("gt-419").press("l")),
@@ -125,7 +126,7 @@ fn every_action_does_or_says_something_wherever_it_is_offered() {
 
 #[test]
 fn every_action_survives_every_view_and_an_empty_town() {
-    for yard in [scenes::apollo, scenes::empty, scenes::staged, scenes::hostile] {
+    for yard in [scenes::apollo, scenes::empty, scenes::staged, scenes::hostile, scenes::atelier] {
         let mut session = Session::on(yard(), (120, 40), "terminal", false);
         for view in View::ALL {
             for action in ACTIONS {

@@ -22,7 +22,10 @@ pub(super) fn key(console: &mut Console, key: KeyEvent) -> Vec<Effect> {
         Some(Layer::Line(_)) => return typing::line_key(console, key, &name),
         Some(Layer::Finder(_)) => return typing::finder_key(console, key, &name),
         Some(Layer::Menu(_)) => return menu_key(console, &name),
-        Some(Layer::Why(..) | Layer::Detail(..) | Layer::Output(..) | Layer::Plan(..)) | None => {}
+        Some(
+            Layer::Why(..) | Layer::WhyIdle(..) | Layer::Detail(..) | Layer::Output(..) | Layer::Plan(..),
+        )
+        | None => {}
     }
     if moves::scroll_layer(console, &name) {
         return Vec::new();
@@ -55,6 +58,9 @@ pub(crate) fn places(console: &Console) -> Vec<Place> {
     }
     if console.view == View::Timeline {
         places.push(Place::Timeline);
+    }
+    if console.view == View::Agents {
+        places.push(Place::Agents);
     }
     places.push(Place::Anywhere);
     places

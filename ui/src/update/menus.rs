@@ -4,6 +4,7 @@
 use yard_engine::forecast::Change;
 use yard_engine::{BeadId, ConvoyId, Standing};
 
+use super::agents;
 use super::perform::words;
 use crate::console::{Console, Subject};
 use crate::layers::{Item, LineKind, Menu, Pick};
@@ -15,7 +16,7 @@ const UNDOABLE: &str = "z takes it back";
 const FOR_GOOD: &str = "cannot be undone";
 
 /// A question with one answer besides leaving.
-fn ask(title: String, notes: Vec<String>, yes: &str, lines: Vec<Vec<String>>) -> Menu {
+pub(super) fn ask(title: String, notes: Vec<String>, yes: &str, lines: Vec<Vec<String>>) -> Menu {
     let mut notes = notes;
     notes.extend(lines.iter().take(4).map(|line| format!("$ ym {}", line.join(" "))));
     if lines.len() > 4 {
@@ -25,7 +26,7 @@ fn ask(title: String, notes: Vec<String>, yes: &str, lines: Vec<Vec<String>>) ->
     Menu { title, notes, items, at: 1 }
 }
 
-fn leave() -> Item {
+pub(super) fn leave() -> Item {
     Item::new('n', "leave it as it is", "Esc", Pick::Stay)
 }
 
@@ -139,7 +140,9 @@ pub(super) fn preempt(console: &Console) -> Menu {
         let context = state.bead(bead).and_then(|entry| entry.work.last_context.as_ref());
         context.and_then(|id| state.context(id)).map_or(50, |context| context.priority)
     };
-    let mut running: Vec<_> = state.live_dispatches().filter(|dispatch| dispatch.stop.is_none()).collect();
+    // What an agent has takes no worker's place.
+    let mut running: Vec<_> =
+        crate::crew::workers(state).filter(|dispatch| dispatch.stop.is_none()).collect();
     running.sort_by_key(|dispatch| (priority(dispatch.id.bead()), std::cmp::Reverse(dispatch.started_at)));
     let mut items: Vec<Item> = ('1'..='9')
         .zip(running)
@@ -164,6 +167,9 @@ pub(super) fn preempt(console: &Console) -> Menu {
 
 /// Everything that applies, from narrow to broad.
 pub(super) fn act(console: &Console) -> Menu {
+    if let Some(name) = console.agent().filter(|_| console.marks.is_empty()) {
+        return agents::act(console, &name);
+    }
     let state = console.state();
     let targets = console.targets();
     let mut items = Vec::new();
@@ -181,7 +187,8 @@ pub(super) fn act(console: &Console) -> Menu {
     let waiting = of(&|id| context(id).is_some_and(|context| !context.held));
     let held = of(&|id| context(id).is_some_and(|context| context.held));
     let scheduled: Vec<BeadId> = targets.iter().filter(|id| context(id).is_some()).cloned().collect();
-    let running = of(&|id| standing(id) == Some(Standing::Running));
+    let claimed = of(&|id| crate::crew::is_claimed(state, id));
+    let running = of(&|id| standing(id) == Some(Standing::Running) && !crate::crew::is_claimed(state, id));
     let is_epic = |id: &BeadId| state.bead(id).is_some_and(|entry| entry.bead.is_epic());
     let fresh = of(&|id| standing(id) == Some(Standing::Open) && !is_epic(id));
     let epics = of(&|id| standing(id) == Some(Standing::Open) && is_epic(id));
@@ -197,6 +204,9 @@ pub(super) fn act(console: &Console) -> Menu {
     if let Some(convoy) = at_hand {
         let title = format!("launch {} {}", convoy.id, shown(&convoy.title));
         items.push(Item::new('L', title, "asks first", Pick::Ask(Box::new(launch_of(console, &convoy.id)))));
+    }
+    if let [one] = targets.as_slice() {
+        items.extend(agents::release_item(state, one, 'f'));
     }
     if let [epic] = epics.as_slice() {
         let title = format!("stage {epic}");
@@ -239,6 +249,13 @@ pub(super) fn act(console: &Console) -> Menu {
         lines(&["kill"], &running),
     );
     offer('K', "kill", &running, "asks first", Pick::Ask(Box::new(killing)));
+    let calling_off = ask(
+        format!("call off {}?", count(claimed.len(), "bead")),
+        vec!["Whoever has it is told that it is theirs no longer; nobody else is offered it.".to_owned()],
+        "call off",
+        lines(&["cancel"], &claimed),
+    );
+    offer('O', "call off", &claimed, "asks first", Pick::Ask(Box::new(calling_off)));
     let rig = console.bead().and_then(|id| state.rig_of(&id));
     if let Some(rig) = rig {
         let (verb, title) = if rig.parked { ("unpark", "let rig go on:") } else { ("park", "park rig") };
@@ -315,7 +332,8 @@ fn only_way(console: &Console, id: &BeadId) -> Item {
         }
         (Some(Standing::Running), _) => nothing("it is running: nothing is needed"),
         (Some(Standing::Closed), _) => nothing("it is closed: nothing is needed"),
-        _ => nothing("nothing you could do: it waits for others, for time or for room"),
+        _ => agents::more_agents(console.state(), id)
+            .unwrap_or_else(|| nothing("nothing you could do: it waits for others, for time or for room")),
     }
 }
 
@@ -340,6 +358,7 @@ pub(super) fn copy(console: &Console) -> Menu {
     let id = match console.subject() {
         Some(Subject::Bead(id)) => id.to_string(),
         Some(Subject::Convoy(id)) => id.to_string(),
+        Some(Subject::Agent(name)) => name.to_string(),
         Some(Subject::Event(seq)) => seq.0.to_string(),
         Some(Subject::Alert(id)) => id,
         None => String::new(),
@@ -350,7 +369,9 @@ pub(super) fn copy(console: &Console) -> Menu {
     };
     items.push(Item::new('i', "id", fit_note(&ids), copy("the id", ids.clone())));
     let line = format!("ym why {id}");
-    if console.bead().is_some() {
+    if let Some(name) = console.agent() {
+        items.extend(agents::lines(console, &name));
+    } else if console.bead().is_some() {
         items.push(Item::new('c', "command line", line.clone(), copy("the command line", line)));
     }
     items.push(Item::new('j', "JSON", "of the row", copy("the JSON", crate::panes::detail::json(console))));

@@ -1,5 +1,6 @@
 //! What happens next: a message comes in, the console changes, and effects come out. No clock, no terminal, no I/O.
 
+mod agents;
 mod keys;
 mod menus;
 mod modes;
@@ -202,7 +203,14 @@ fn staged(console: &mut Console, plan: Box<yard_client::views::StageView>) -> Ve
 
 /// Follows the log of the bead under the cursor, as long as one looks at the town as it is.
 fn follow_log(console: &mut Console) -> Vec<Effect> {
-    let Some(bead) = console.bead() else { return Vec::new() };
+    let Some(bead) = console.bead() else {
+        if console.agent().is_some() {
+            // Whoever has nothing to do has no log, and somebody else's is not shown in its place.
+            (console.log.bead, console.log.lines) = (None, Vec::new());
+            console.log.attempts.clear();
+        }
+        return Vec::new();
+    };
     let attempts: Vec<String> =
         console.town.state.dispatches_of(&bead).map(|dispatch| dispatch.id.to_string()).collect();
     if console.log.bead.as_ref() == Some(&bead) && console.log.attempts == attempts {

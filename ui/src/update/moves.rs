@@ -43,7 +43,7 @@ pub(crate) fn rows(console: &Console) -> usize {
             Some(id) => console.state().convoy(id).map_or(0, |convoy| convoy.tracked.len()),
             None => console.convoy_list().len(),
         },
-        View::Agents => console.state().live_count(),
+        View::Agents => crate::crew::rows(console.state()).count(),
         View::Problems => console.shown_problems().len(),
         View::Events => console.event_count(),
     }
@@ -94,6 +94,9 @@ pub(super) fn scroll(console: &mut Console) {
     if console.view == View::Convoys && console.convoy.is_none() {
         console.find_convoy();
     }
+    if console.view == View::Agents {
+        console.find_agent();
+    }
     let (rows, height) = (rows(console), list_height(console));
     match console.list() {
         Some(cursor) => cursor.scroll(rows, height),
@@ -104,8 +107,13 @@ pub(super) fn scroll(console: &mut Console) {
 /// Scrolls what lies on top, if the key is one that scrolls.
 pub(super) fn scroll_layer(console: &mut Console, name: &str) -> bool {
     let page = usize::from(console.size.1).saturating_sub(8).max(1);
-    let Some(Layer::Why(text, _) | Layer::Detail(text, ..) | Layer::Output(text, ..) | Layer::Plan(text, _)) =
-        console.layers.last_mut()
+    let Some(
+        Layer::Why(text, _)
+        | Layer::WhyIdle(text, _)
+        | Layer::Detail(text, ..)
+        | Layer::Output(text, ..)
+        | Layer::Plan(text, _),
+    ) = console.layers.last_mut()
     else {
         return false;
     };

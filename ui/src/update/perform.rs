@@ -4,11 +4,12 @@ use yard_engine::bead::Verdict;
 use yard_engine::readiness::ReasonCode;
 use yard_engine::{BeadId, Standing, State};
 
-use super::menus;
 use super::modes::{apply, back_to_live, replay, replayed, sought, turned, what_if};
 use super::moves::{Move, go, search};
+use super::{agents, menus};
 use crate::actions::{ACTIONS, Act, Place};
 use crate::console::{Console, Mode, Pane, Subject, View};
+use crate::crew;
 use crate::layers::{Entry, Layer, Line, LineKind, Pick, Text, finder};
 use crate::msg::{Effect, Entering, Leaving};
 use crate::replay::Mark;
@@ -38,6 +39,9 @@ pub fn applies(console: &Console, act: Act) -> Result<(), String> {
         return Err("nobody serves the town: D starts a daemon".to_owned());
     }
     match act {
+        Act::Why if console.agent().is_some() => Ok(()),
+        Act::ReleaseBead => agents::releasable(console).map(drop),
+        Act::RetireAgent => agents::retirable(console).map(drop),
         Act::Why | Act::Logs | Act::Attach | Act::Copy if console.bead().is_none() => {
             if act == Act::Copy && console.subject().is_some() {
                 return Ok(());
@@ -47,6 +51,9 @@ pub fn applies(console: &Console, act: Act) -> Result<(), String> {
         Act::Detail if console.subject().is_none() => Err("nothing is selected".to_owned()),
         Act::Clear => beads_that(console, "wait on the schedule", waits),
         Act::Retry => beads_that(console, "were given up", was_given_up),
+        Act::Preempt if console.bead().is_some_and(|id| crew::is_claimed(console.state(), &id)) => {
+            Err("an agent has it, and no worker: x takes it back".to_owned())
+        }
         Act::Preempt => match console.bead().and_then(|id| console.state().standing(&id)) {
             None => Err("no bead is selected".to_owned()),
             Some(Standing::Running | Standing::Queued) => Ok(()),
@@ -139,7 +146,10 @@ pub fn perform(console: &mut Console, act: Act) -> Vec<Effect> {
         Act::ViewEvents => show(console, View::Events),
         Act::WhatIf => what_if(console),
         Act::Replay => replay(console),
-        Act::Why => with_bead(console, |id| Layer::Why(Text::default(), id)),
+        Act::Why => match console.agent() {
+            Some(name) => push(console, Layer::WhyIdle(Text::default(), name)),
+            None => with_bead(console, |id| Layer::Why(Text::default(), id)),
+        },
         Act::Detail => detail(console),
         Act::WaysOut => match console.layers.last() {
             Some(Layer::Why(_, id)) => {
@@ -181,6 +191,11 @@ pub fn perform(console: &mut Console, act: Act) -> Vec<Effect> {
         Act::Acknowledge => match console.subject() {
             Some(Subject::Alert(id)) => run(vec![words(&["alerts", "--ack", &id])]),
             _ => Vec::new(),
+        },
+        Act::ReleaseBead => push(console, Layer::Menu(agents::release(console))),
+        Act::RetireAgent => match agents::retirable(console) {
+            Ok(name) => push(console, Layer::Menu(agents::retire(&name))),
+            Err(_) => Vec::new(),
         },
         Act::Attach => attach(console),
         Act::Shell => shell(console),
@@ -494,6 +509,11 @@ fn attach(console: &mut Console) -> Vec<Effect> {
     let executor = live.and_then(|id| console.state().dispatch(id)).map(|dispatch| dispatch.executor.clone());
     match executor.as_deref() {
         Some("tmux") => vec![Effect::Outside { argv: words(&["attach", id.as_str()]), dir: None }],
+        Some(_) if crew::is_claimed(console.state(), &id) => {
+            console
+                .say("an agent has it, in a terminal that we do not know: what was written is shown instead");
+            perform(console, Act::Logs)
+        }
         Some(_) => {
             console.say("this worker has no terminal of its own: its output is followed instead");
             perform(console, Act::Logs)
@@ -542,6 +562,7 @@ fn entry_of(action: &crate::actions::Action) -> Entry {
     let place = match action.place {
         Place::Anywhere => "",
         Place::Timeline => " (timeline)",
+        Place::Agents => " (agents)",
         Place::Replay => " (replay)",
         Place::WhatIf => " (what-if)",
         Place::Log => " (log)",
