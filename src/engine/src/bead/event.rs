@@ -257,6 +257,7 @@ impl State {
         (entry.open_blockers, entry.blocked) = (0, false);
         (entry.claimed_since, entry.claimed_by_worker, entry.claimed_for) = (None, false, None);
         self.gone.insert(entry);
+        self.note_hands(id);
         self.closing_changed(id, was_closed);
     }
 

@@ -107,16 +107,16 @@ impl Tx<'_> {
         let lapsed = |order: &Order| order.expires_at <= now;
         for (context, bead) in self.orders_of(name, lapsed) {
             self.withdraw_order(&context, &bead, name, Withdrawal::Lapsed, now);
-            let message = format!("agent {name} did not claim {bead} in time; it is offered to others");
+            let message = format!(
+                "agent {name} did not claim {bead} in time; ym why {bead} says whom it waits for now"
+            );
             self.tell_silence(name, message, vec![bead.to_string()]);
         }
         let claims: Vec<DispatchId> = self.state().claims_of(name).cloned().collect();
         for id in claims {
             if self.state().lease_until(&id).is_some_and(|until| until <= now) {
                 self.terminate(&id, StopReason::LeaseExpired, false, "scheduler");
-                let message = format!(
-                    "nothing was heard of agent {name}, which had {id}; the bead is offered to others"
-                );
+                let message = format!("nothing was heard of agent {name}, which had {id}; its claim is over");
                 self.tell_silence(name, message, vec![id.bead().to_string()]);
             }
         }
