@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import asynccontextmanager, suppress
 
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -35,27 +36,22 @@ def until(what, condition):
         time.sleep(0.01)
 
 
+@asynccontextmanager
+async def connect(*words):
+    """An agent with a server of its own."""
+    args = ["--town", TOWN, "mcp", *words]
+    server = StdioServerParameters(command=YM, args=args, env={"YM_LOG": "debug"})
+    client = Implementation(name="story", version="1")
+    async with stdio_client(server) as (read, write):
+        async with ClientSession(read, write, read_timeout_seconds=PATIENCE, client_info=client) as session:
+            yield Agent(session, await session.initialize())
+
+
 class Agent:
-    """A session with a server of its own."""
+    """A session that has said hello."""
 
-    def __init__(self, *words):
-        self.words = words
-
-    async def __aenter__(self):
-        server = StdioServerParameters(
-            command=YM, args=["--town", TOWN, "mcp", *self.words], env={"YM_LOG": "debug"}
-        )
-        self.transport = stdio_client(server)
-        read, write = await self.transport.__aenter__()
-        client = Implementation(name="story", version="1")
-        self.session = ClientSession(read, write, read_timeout_seconds=PATIENCE, client_info=client)
-        await self.session.__aenter__()
-        self.hello = await self.session.initialize()
-        return self
-
-    async def __aexit__(self, *error):
-        await self.session.__aexit__(*error)
-        await self.transport.__aexit__(*error)
+    def __init__(self, session, hello):
+        self.session, self.hello = session, hello
 
     async def call(self, tool, **arguments):
         """A call that must succeed; what it answers."""
@@ -81,7 +77,7 @@ TOOLS = {
 
 async def the_loop():
     """Register, wait for an order, claim, work, done."""
-    async with Agent() as agent:
+    async with connect() as agent:
         assert agent.hello.server_info.name == "yardmaster"
         assert "register" in agent.hello.instructions
         tools = (await agent.session.list_tools()).tools
@@ -128,9 +124,24 @@ async def the_loop():
         assert (await agent.call("why", bead="y-1"))["state"] == "closed"
 
 
+async def all_refused(agent, old):
+    """Nothing that goes along with this token counts, whether the bead is named or not."""
+    for tool, arguments in [
+        ("checkpoint", {"note": "still here"}),
+        ("progress", {"text": "still here"}),
+        ("cost", {"usd": 5}),
+        ("done", {}),
+        ("fail", {"message": "no"}),
+        ("release", {}),
+    ]:
+        for more in ({}, {"bead": "y-1"}):
+            code, text = await agent.refused(tool, **arguments, **more)
+            assert code in ("stale-claim", "stale-dispatch") and old in text, (tool, text)
+
+
 async def over():
     """A claim that has expired: its token is good for nothing."""
-    async with Agent("--as", "fern") as fern:
+    async with connect("--as", "fern") as fern:
         await fern.call("register")
         old = (await fern.call("claim", bead="y-1"))["dispatch_id"]
         # As long as the session lives its claims do: only without its process the lease can end.
@@ -140,22 +151,22 @@ async def over():
         new = ym("agent", "claim", "y-1", "--as", "moss")["dispatch_id"]
         assert new != old
 
-        for tool, arguments in [
-            ("checkpoint", {"note": "still here"}),
-            ("progress", {"text": "still here"}),
-            ("cost", {"usd": 5}),
-            ("done", {}),
-            ("done", {"bead": "y-1"}),
-            ("fail", {"message": "no"}),
-            ("release", {}),
-            ("release", {"bead": "y-1"}),
-        ]:
-            code, text = await fern.refused(tool, **arguments)
-            assert code in ("stale-claim", "stale-dispatch") and old in text, (tool, text)
+        await all_refused(fern, old)
         code, text = await fern.refused("claim", bead="y-1")
         assert code == "claimed" and "moss" in text and new in text, text
 
+        # The same agent may have it again, by other means: the old token is none the better for it.
+        ym("agent", "release", "y-1", "--as", "moss")
+        ym("agent", "register", "fern", "--program", "story", "--pid", str(os.getpid()))
+        newest = ym("agent", "claim", "y-1", "--as", "fern")["dispatch_id"]
+        await all_refused(fern, old)
+        again = await fern.call("claim", bead="y-1")
+        assert again["already"] and again["dispatch_id"] == newest, again
+        await fern.call("progress", text="mine again")
+        await fern.call("release")
+
         # What is over is in nobody's way.
+        ym("sling", "y-2", "--assign", "fern")
         await fern.call("claim", bead="y-2")
         await fern.call("checkpoint", note="begun")
         await fern.call("release", note="half of it")
@@ -167,7 +178,7 @@ async def over():
 
 async def claimed_for_it():
     """Orders that are claimed on the agent's behalf, orders that are declined, and several at once."""
-    async with Agent("--as", "fern") as fern:
+    async with connect("--as", "fern") as fern:
         await fern.call("register", auto_claim=True)
         ym("sling", "y-1", "--assign", "fern")
         [message] = (await fern.call("inbox", wait_seconds=60))["messages"]
@@ -185,10 +196,10 @@ async def claimed_for_it():
         assert [one["body"]["bead_id"] for one in messages] == ["y-3"], messages
         answer = await fern.call("release", bead="y-3", note="not mine")
         assert "offered to others" in answer["message"], answer
-    async with Agent("--as", "fern") as fern:
+    async with connect("--as", "fern") as fern:
         await fern.call("claim", bead="y-4")
     # The session is new; the agent is the same.
-    async with Agent("--as", "fern") as fern:
+    async with connect("--as", "fern") as fern:
         assert (await fern.refused("done"))[0] == "not-claimed"
         assert [one["bead_id"] for one in (await fern.call("register"))["claims"]] == ["y-4"]
         await fern.call("done")
@@ -196,7 +207,7 @@ async def claimed_for_it():
 
 async def without_a_daemon():
     """Every call opens the town for a moment; only orders need somebody who sends them."""
-    async with Agent("--as", "fern") as fern:
+    async with connect("--as", "fern") as fern:
         await fern.call("register")
         assert (await fern.call("inbox"))["messages"] == []
         code, text = await fern.refused("inbox", wait_seconds=5)
@@ -206,9 +217,21 @@ async def without_a_daemon():
 
 
 async def leaves():
-    """The server ends with its client, although a call waits; nobody's mail is lost by that."""
-    async with Agent("--as", "fern") as fern:
+    """Whoever does not wait any longer loses no mail, and the server ends with its client although a call waits."""
+    async with connect("--as", "fern") as fern:
         pid = (await fern.call("register"))["pid"]
+        await fern.call("claim", bead="y-1")
+        waits = asyncio.create_task(fern.session.call_tool("inbox", {"wait_seconds": 300}))
+        await fern.call("list_agents")
+        waits.cancel()
+        with suppress(asyncio.CancelledError):
+            await waits
+        await fern.call("list_agents")
+        ym("cancel", "y-1")
+        [message] = (await fern.call("inbox", wait_seconds=60))["messages"]
+        assert message["body"]["type"] == "UNASSIGN", message
+        assert (await fern.refused("done"))[0] == "stale-claim"
+
         waits = asyncio.create_task(fern.session.call_tool("inbox", {"wait_seconds": 300}))
         await fern.call("list_agents")
         began = time.monotonic()

@@ -1,9 +1,10 @@
 //! Agents over MCP: the official Python SDK as their client, against the real `ym mcp`. What an agent sees is in
 //! `tests/mcp_client.py`; here is what the town has afterwards.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use yard_tests::town::{Town, tool_python, ym_binary};
@@ -41,7 +42,7 @@ fn an_agent_gets_an_order_over_mcp_and_carries_it_out() {
     tell("loop", &town);
     assert_eq!(town.state_of("y-1"), "closed");
     let shown = town.json(["show", "y-1@1"]);
-    assert_eq!(shown["cost_usd"], 0.75, "{shown}");
+    assert_eq!((&shown["cost"], &shown["tokens"]), (&json!(0.75), &json!(1000)), "{shown}");
     assert_eq!(actors(&town, "agent.registered"), ["fern"]);
 }
 
@@ -50,9 +51,10 @@ fn the_token_of_a_claim_that_has_expired_is_good_for_nothing() {
     let mut town = town(&[("agents.lease", "1s")]);
     town.start_daemon();
     tell("over", &town);
-    assert_eq!(town.state_of("y-1"), "running");
-    let now = town.json(["show", "y-1@2"]);
-    assert!(now["cost_usd"].as_f64().unwrap_or_default() < 0.001, "{now}");
+    assert_ne!(town.state_of("y-1"), "closed");
+    assert_eq!(town.events(Some("dispatch.cost")), [] as [Value; 0]);
+    let noted = town.events(Some("dispatch.checkpoint"));
+    assert!(!noted.is_empty() && noted.iter().all(|event| event["id"] == "y-2@1"), "{noted:?}");
     assert_eq!(town.state_of("y-2"), "closed");
 }
 
@@ -75,40 +77,86 @@ fn mcp_needs_no_daemon() {
 }
 
 #[test]
-fn the_server_ends_with_its_client_although_a_call_waits() {
+fn whoever_leaves_while_a_call_waits_takes_the_server_along_and_loses_no_mail() {
     let mut town = town(&[]);
     town.start_daemon();
     tell("leaves", &town);
 }
 
+/// A server spoken to by hand.
+struct ByHand {
+    server: Child,
+    input: Option<ChildStdin>,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl ByHand {
+    fn start(town: &Town) -> Self {
+        let mut command = town.command(["mcp", "--as", "fern"]);
+        command.env("YM_LOG", "trace").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut server = command.spawn().expect("ym can be run");
+        let (input, output) = (server.stdin.take(), server.stdout.take().expect("piped"));
+        let mut own = Self { server, input, lines: BufReader::new(output).lines() };
+        let client = json!({"name": "by hand", "version": "1"});
+        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+        own.say(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}));
+        assert_eq!(own.hears()["result"]["serverInfo"]["name"], "yardmaster");
+        own.say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        own
+    }
+
+    fn call(&mut self, id: u32, tool: &str, arguments: Value) {
+        let params = json!({"name": tool, "arguments": arguments});
+        self.say(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+    }
+
+    fn say(&mut self, message: Value) {
+        writeln!(self.input.as_mut().expect("it is open"), "{message}").expect("it reads");
+    }
+
+    fn hears(&mut self) -> Value {
+        let line = self.lines.next().expect("a line").expect("text");
+        serde_json::from_str(&line).expect("a message")
+    }
+
+    fn close(&mut self) {
+        self.input = None;
+    }
+
+    fn ends(mut self) {
+        assert!(self.lines.next().is_none(), "nothing else is written");
+        assert!(self.server.wait().expect("it ends").success());
+    }
+}
+
 #[test]
 fn standard_output_carries_the_protocol_and_nothing_else() {
     let town = town(&[]);
-    let mut command = town.command(["mcp", "--as", "fern"]);
-    command.env("YM_LOG", "trace").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut server = command.spawn().expect("ym can be run");
-    let hello = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "initialize",
-        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    });
-    let call = json!({
-        "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "register", "arguments": {}}
-    });
-    let mut input = server.stdin.take().expect("piped");
-    let mut lines = BufReader::new(server.stdout.take().expect("piped")).lines();
-    let mut answer = || -> Value {
-        let line = lines.next().expect("a line").expect("text");
-        serde_json::from_str(&line).expect("a message")
-    };
-    writeln!(input, "{hello}").expect("it reads");
-    assert_eq!(answer()["result"]["serverInfo"]["name"], "yardmaster");
-    writeln!(input, "{}", json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).expect("it reads");
-    writeln!(input, "{call}").expect("it reads");
-    drop(input);
-    let registered = answer();
-    assert_eq!(registered["result"]["structuredContent"]["name"], "fern", "{registered}");
-    assert!(lines.next().is_none(), "nothing else is written");
-    assert!(server.wait().expect("it ends").success());
+    let mut server = ByHand::start(&town);
+    server.call(1, "register", json!({}));
+    server.close();
+    let registered = server.hears();
+    let view = &registered["result"]["structuredContent"];
+    assert_eq!((&view["name"], &view["program"]), (&json!("fern"), &json!("by hand")), "{registered}");
+    server.ends();
+}
+
+#[test]
+fn the_end_of_input_ends_a_call_that_waits() {
+    let mut town = town(&[]);
+    town.start_daemon();
+    let mut server = ByHand::start(&town);
+    server.call(1, "register", json!({}));
+    server.hears();
+    server.call(2, "inbox", json!({"wait_seconds": 300}));
+    server.call(3, "list_agents", json!({}));
+    assert_eq!(server.hears()["id"], 3);
+    let began = Instant::now();
+    server.close();
+    assert_eq!(server.hears()["result"]["structuredContent"]["error"]["code"], "cancelled");
+    server.ends();
+    // The SDK would give it five seconds.
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
 }
 
 #[test]
