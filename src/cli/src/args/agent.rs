@@ -153,6 +153,7 @@ pub(crate) struct AgentRegister {
 /// What an agent may say it is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub(crate) enum StatusWord {
     /// Whatever its work shows
     Idle,

@@ -34,7 +34,8 @@ checkpoint at every resting place and progress whenever what you are doing chang
 then done (or fail, or release to give it back), and inbox again. \
 A claim is yours alone. If a call says that it is over, somebody else may have the bead: stop working on it. \
 If checkpoint answers yield: true, save your work, call release with a note, and take the next order. \
-If no order comes, why says what is in the way.";
+If no order comes, why says what is in the way. \
+Where a hint names a ym command, the tool of that name does the same.";
 
 /// The server.
 pub(super) struct Tools {
@@ -311,8 +312,9 @@ mod tests {
             assert!(tool.description.is_some_and(|text| text.len() > 40), "{} says too little", tool.name);
             let arguments = tool.input_schema.get("properties").and_then(|it| it.as_object());
             for (name, argument) in arguments.into_iter().flatten() {
-                let says = argument.get("description").or_else(|| argument.get("$ref"));
-                assert!(says.is_some(), "{}: {name} is not explained", tool.name);
+                assert!(argument.get("description").is_some(), "{}: {name} is not explained", tool.name);
+                // Not every client follows references.
+                assert!(argument.get("$ref").is_none(), "{}: {name} stands elsewhere", tool.name);
             }
         }
     }
