@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use yard_client::{Lost, Safe};
 use yard_daemon::config::ConfigError;
 use yard_daemon::{AskError, NoTown};
@@ -50,17 +50,27 @@ impl Report {
         &self.code
     }
 
+    /// What to do about it.
+    pub(crate) fn advice(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// As a document.
+    pub(crate) fn document(&self) -> Value {
+        let mut error = json!({"code": self.code, "message": self.message});
+        if let Some(hint) = &self.hint {
+            error["hint"] = json!(hint);
+        }
+        json!({"error": error})
+    }
+
     /// Tells the person or the script, and gives the exit code.
     pub(crate) fn show(&self, out: &mut Out) -> ExitCode {
         if self.silent {
             return ExitCode::SUCCESS;
         }
         if out.json() {
-            let mut error = json!({"code": self.code, "message": self.message});
-            if let Some(hint) = &self.hint {
-                error["hint"] = json!(hint);
-            }
-            let _ = out.line(json!({"error": error}));
+            let _ = out.line(self.document());
             let _ = out.flush();
         } else {
             let name = out.paint_err(Tone::Bad, "ym:");

@@ -81,7 +81,17 @@ pub(crate) fn ask_town(
     ask: Ask,
     each: &mut dyn FnMut(Box<RawValue>) -> bool,
 ) -> Result<Answered, Report> {
-    Ok(yard_daemon::ask(town, &Request { actor: actor(), ask }, each)?)
+    ask_town_as(town, actor(), ask, each)
+}
+
+/// The same, in somebody's name.
+pub(crate) fn ask_town_as(
+    town: &TownDir,
+    actor: String,
+    ask: Ask,
+    each: &mut dyn FnMut(Box<RawValue>) -> bool,
+) -> Result<Answered, Report> {
+    Ok(yard_daemon::ask(town, &Request { actor, ask }, each)?)
 }
 
 fn named_by_environment() -> Option<PathBuf> {

@@ -13,6 +13,7 @@ mod forecast;
 mod hostile;
 mod http;
 mod like;
+mod mcp;
 mod operator;
 mod seed1;
 mod sling;

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use rmcp::schemars::{self, JsonSchema};
+use serde::Deserialize;
 use yard_engine::command::AgentStatus;
 
 use crate::words;
@@ -149,7 +151,9 @@ pub(crate) struct AgentRegister {
 }
 
 /// What an agent may say it is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub(crate) enum StatusWord {
     /// Whatever its work shows
     Idle,

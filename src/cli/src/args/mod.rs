@@ -4,6 +4,7 @@ mod agent;
 mod bead;
 mod convoy;
 mod family;
+mod mcp;
 mod sling;
 mod worker;
 
@@ -12,10 +13,11 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use agent::{AgentArgs, AgentCmd, AgentRegister};
+pub(crate) use agent::{AgentArgs, AgentCmd, AgentRegister, StatusWord};
 pub(crate) use bead::{BeadAdd, BeadCmd, BeadUpdate, DepCmd, Like};
 pub(crate) use convoy::{ConvoyCmd, ConvoyCreate};
 pub(crate) use family::{ConfigCmd, HttpCmd, JournalCmd, RigAdd, RigCmd, SchedulerCmd};
+pub(crate) use mcp::McpArgs;
 pub(crate) use sling::{AddArgs, MergeWord, SlingArgs};
 pub(crate) use worker::{WorkerArgs, WorkerCmd};
 
@@ -292,6 +294,13 @@ pub(crate) enum Cmd {
         after_long_help = "Examples:\n  ym agent register fern --program claude-code\n  ym sling gt-abc --assign\n  ym agent inbox --as fern --wait\n  ym agent claim gt-abc --as fern && ym agent done gt-abc --as fern\n\nym help agents is the short manual."
     )]
     Agent(AgentArgs),
+    /// Serve agents over MCP, on standard input and output
+    ///
+    /// A server of the Model Context Protocol, started by the agent's program: register, inbox, claim, done and so on as
+    /// tools. It lives as long as its client; every call asks the town, with or without a daemon, but only a daemon sends
+    /// orders.
+    #[command(after_long_help = mcp::EXAMPLES)]
+    Mcp(McpArgs),
     /// Take the last operator command back
     ///
     /// Pause, resume, hold, unhold, priority, clear, retry, cancel of waiting work, park, dock, config set and unset, and

@@ -16,6 +16,7 @@ mod import;
 mod init;
 mod journal;
 mod logs;
+mod mcp;
 mod operator;
 mod rig;
 mod scheduler;
@@ -81,6 +82,7 @@ pub(crate) fn run(session: &mut Session, cli: Cli) -> Done {
         Cmd::Preempt { id, candidate } => operator::preempt(session, id, candidate),
         Cmd::Worker(args) => worker::run(session, args),
         Cmd::Agent(args) => agent::run(session, args),
+        Cmd::Mcp(args) => mcp::serve(session, args),
         Cmd::Undo => operator::undo(session),
         Cmd::Redo => operator::redo(session),
         Cmd::Stop { timeout, leave_running } => daemon::stop(session, timeout, leave_running),

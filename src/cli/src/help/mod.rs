@@ -19,7 +19,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Run it", &["sling", "scheduler", "wait", "stop", "poke"]),
     ("Look", &["why", "forecast", "show", "logs", "events", "alerts"]),
     ("Step in", &["cancel", "kill", "preempt", "hold", "unhold", "priority", "undo", "redo"]),
-    ("Agents and workers", &["agent", "worker"]),
+    ("Agents and workers", &["agent", "worker", "mcp"]),
     ("Set up", &["config", "http", "doctor", "journal", "completions", "man"]),
 ];
 
