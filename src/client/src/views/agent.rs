@@ -312,6 +312,11 @@ fn held(state: &State, id: &DispatchId) -> HeldView {
 pub fn claim(state: &State, agent: &AgentName, id: &DispatchId, already: bool) -> ClaimView {
     let entry = state.bead(id.bead());
     let context = state.dispatch(id).and_then(|dispatch| state.context(&dispatch.context));
+    let asked = context.and_then(|context| context.resume.note.clone());
+    // What an agent took of its own accord and gave back has no request that would carry its note on.
+    let before = || {
+        state.dispatches_of(id.bead()).rev().filter(|it| it.id != *id).find_map(|it| it.checkpoint.clone())
+    };
     ClaimView {
         claimed: true,
         already,
@@ -321,7 +326,7 @@ pub fn claim(state: &State, agent: &AgentName, id: &DispatchId, already: bool) -
         agent: agent.clone(),
         dispatch_id: id.clone(),
         lease_until: state.lease_until(id),
-        checkpoint: context.and_then(|context| context.resume.note.clone()),
+        checkpoint: asked.or_else(before),
     }
 }
 

@@ -36,6 +36,11 @@ fn race(town: &Town, bead: &str) -> String {
     winners.remove(0)
 }
 
+/// Everything that happened but signs of life.
+fn changes(town: &Town) -> usize {
+    town.events(None).iter().filter(|event| event["type"] != "agent.heard").count()
+}
+
 #[test]
 fn of_64_processes_that_claim_one_bead_at_once_exactly_one_has_it_and_the_others_know_who() {
     let town = town_with(&[]);
@@ -46,13 +51,13 @@ fn of_64_processes_that_claim_one_bead_at_once_exactly_one_has_it_and_the_others
         let bead = format!("y-{round}");
         town.run(["bead", "add", &bead, "--id", &bead]).ok();
         let winner = race(&town, &bead);
-        let before = town.events(None).len();
+        let before = changes(&town);
         let again = town.json(["agent", "claim", &bead, "--as", &winner]);
         assert_eq!(
             (again["already"].as_bool(), again["dispatch_id"].as_str()),
             (Some(true), Some(&*format!("{bead}@1")))
         );
-        assert_eq!(town.events(None).len(), before, "claiming again changes nothing");
+        assert_eq!(changes(&town), before, "claiming again changes nothing");
         town.run(["agent", "done", &bead, "--as", &winner]).ok();
     }
     assert_eq!(town.events(Some("dispatch.started")).len(), 100);

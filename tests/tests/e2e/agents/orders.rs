@@ -145,6 +145,19 @@ fn an_agent_is_there_as_long_as_its_process_lives() {
 }
 
 #[test]
+fn whoever_has_a_bead_next_reads_what_the_last_one_noted() {
+    let town = town_with(&["fern", "moss"]);
+    town.run(["bead", "add", "hard", "--id", "y-1"]).ok();
+    town.run(["agent", "claim", "y-1", "--as", "fern"]).ok();
+    town.run(["agent", "release", "y-1", "--as", "fern", "--note", "needs a database"]).ok();
+    let claim = town.json(["agent", "claim", "y-1", "--as", "moss"]);
+    assert_eq!(
+        (claim["checkpoint"].as_str(), claim["dispatch_id"].as_str()),
+        (Some("needs a database"), Some("y-1@2"))
+    );
+}
+
+#[test]
 fn every_idle_agent_and_every_waiting_bead_says_why() {
     let town = town_with(&["fern"]);
     town.run(["bead", "add", "for moss", "--id", "y-1"]).ok();
