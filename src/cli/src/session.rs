@@ -98,9 +98,9 @@ fn named_by_environment() -> Option<PathBuf> {
     std::env::var_os("YM_TOWN").filter(|dir| !dir.is_empty()).map(PathBuf::from)
 }
 
-/// Who asks: `YM_ACTOR`, else the user.
+/// Who asks: `YM_ACTOR`, the agent that `YM_AGENT` names, else the user.
 pub(crate) fn actor() -> String {
-    let by_name = ["YM_ACTOR", "USER", "LOGNAME"].into_iter().find_map(|name| {
+    let by_name = ["YM_ACTOR", "YM_AGENT", "USER", "LOGNAME"].into_iter().find_map(|name| {
         let value = std::env::var(name).ok()?;
         Some(value.trim().to_owned()).filter(|value| !value.is_empty())
     });

@@ -1,7 +1,10 @@
 //! `ym agent`: what agents call, and what people want to know about them.
 
+use std::io;
+
+use serde::de::DeserializeOwned;
 use yard_client::Ask;
-use yard_client::views::{AgentList, AgentView, AgentWhyView, ClaimView, InboxView, TrackList};
+use yard_client::views::{AgentList, InboxView};
 use yard_engine::agent::{Process, Registration};
 use yard_engine::command::ClaimEnd;
 use yard_engine::{AgentName, Command, Refusal};
@@ -10,6 +13,7 @@ use yard_workers::process_mark;
 use super::{Done, change};
 use crate::args::{AgentArgs, AgentCmd, AgentRegister};
 use crate::errors::{FAILED, Report};
+use crate::output::Out;
 use crate::render;
 use crate::session::Session;
 
@@ -24,7 +28,7 @@ pub(super) fn run(session: &mut Session, args: AgentArgs) -> Done {
     let ends = |bead, token, how| Ok(Command::AgentEnds { agent: agent()?, bead, token, how });
     let ended: Result<Command, Report> = match args.command {
         AgentCmd::Register(args) => return register(session, *args, named),
-        AgentCmd::List => return list(session),
+        AgentCmd::List => return show(session, Ask::AgentList, render::agents),
         AgentCmd::Heartbeat => return one(session, Command::AgentHeartbeat { agent: agent()? }),
         AgentCmd::Status { status: None, .. } => return status(session, &agent()?),
         AgentCmd::Status { status: Some(status), note } => {
@@ -40,9 +44,12 @@ pub(super) fn run(session: &mut Session, args: AgentArgs) -> Done {
             };
             return inbox(session, ask);
         }
-        AgentCmd::Claim { bead } => return claim(session, agent()?, bead),
-        AgentCmd::Why => return why(session, named),
-        AgentCmd::Tracks => return tracks(session),
+        AgentCmd::Claim { bead } => {
+            let command = Command::AgentClaim { agent: agent()?, bead };
+            return show(session, Ask::Command { command }, render::claimed);
+        }
+        AgentCmd::Why => return show(session, Ask::AgentWhy { agent: named }, render::agent_why),
+        AgentCmd::Tracks => return show(session, Ask::AgentTracks, render::tracks),
         AgentCmd::Retire { agent: name } => {
             let agent = match name {
                 Some(name) => name,
@@ -85,24 +92,21 @@ fn register(session: &mut Session, args: AgentRegister, named: Option<String>) -
 
 /// Carries something out that answers with the agent.
 fn one(session: &mut Session, command: Command) -> Done {
-    let document = session.command(command)?;
-    if session.out.json() {
-        session.out.document(&document)?;
-        return Ok(0);
-    }
-    let view: AgentView = serde_json::from_str(document.get())?;
-    render::agent_line(&mut session.out, &view)?;
-    Ok(0)
+    show(session, Ask::Command { command }, render::agent_line)
 }
 
-fn list(session: &mut Session) -> Done {
-    let document = session.ask(Ask::AgentList)?;
+/// Prints what the town answers: the document, or as text.
+fn show<T: DeserializeOwned>(
+    session: &mut Session,
+    ask: Ask,
+    text: impl FnOnce(&mut Out, &T) -> io::Result<()>,
+) -> Done {
+    let document = session.ask(ask)?;
     if session.out.json() {
         session.out.document(&document)?;
-        return Ok(0);
+    } else {
+        text(&mut session.out, &serde_json::from_str(document.get())?)?;
     }
-    let view: AgentList = serde_json::from_str(document.get())?;
-    render::agents(&mut session.out, &view.agents)?;
     Ok(0)
 }
 
@@ -130,37 +134,4 @@ fn inbox(session: &mut Session, ask: Ask) -> Done {
         render::inbox(&mut session.out, &view)?;
     }
     Ok(if view.timed_out { FAILED } else { 0 })
-}
-
-fn claim(session: &mut Session, agent: String, bead: String) -> Done {
-    let document = session.command(Command::AgentClaim { agent, bead })?;
-    if session.out.json() {
-        session.out.document(&document)?;
-        return Ok(0);
-    }
-    let view: ClaimView = serde_json::from_str(document.get())?;
-    render::claimed(&mut session.out, &view)?;
-    Ok(0)
-}
-
-fn why(session: &mut Session, agent: Option<String>) -> Done {
-    let document = session.ask(Ask::AgentWhy { agent })?;
-    if session.out.json() {
-        session.out.document(&document)?;
-        return Ok(0);
-    }
-    let view: AgentWhyView = serde_json::from_str(document.get())?;
-    render::agent_why(&mut session.out, &view)?;
-    Ok(0)
-}
-
-fn tracks(session: &mut Session) -> Done {
-    let document = session.ask(Ask::AgentTracks)?;
-    if session.out.json() {
-        session.out.document(&document)?;
-        return Ok(0);
-    }
-    let view: TrackList = serde_json::from_str(document.get())?;
-    render::tracks(&mut session.out, &view)?;
-    Ok(0)
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use yard_client::views::{AgentView, AgentWhyView, BodyView, ClaimView, InboxView, TrackList};
+use yard_client::views::{AgentList, AgentView, AgentWhyView, BodyView, ClaimView, InboxView, TrackList};
 use yard_client::{Safe, safe_line};
 use yard_engine::agent::AgentState;
 
@@ -28,7 +28,8 @@ fn has(view: &AgentView) -> String {
 }
 
 /// Agents, by name.
-pub(crate) fn agents(out: &mut Out, agents: &[AgentView]) -> io::Result<()> {
+pub(crate) fn agents(out: &mut Out, list: &AgentList) -> io::Result<()> {
+    let agents = &list.agents;
     if out.quiet() {
         return agents.iter().try_for_each(|agent| out.line(&agent.name));
     }

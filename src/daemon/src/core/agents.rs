@@ -97,6 +97,15 @@ impl Core {
         }
     }
 
+    /// Whatever an agent asks under its own name is a sign of life.
+    pub(super) fn heard_of(&mut self, actor: &str) {
+        if self.read_only.is_none()
+            && let Ok(name) = self.store.state().find_agent(actor)
+        {
+            self.store.decide(self.now, |tx| tx.agent_heard(&name));
+        }
+    }
+
     /// Any call of an agent is a sign of life, also one that is refused.
     pub(super) fn agent_called(&mut self, command: &Command) {
         let (Command::AgentStatus { agent, .. }
@@ -106,9 +115,7 @@ impl Core {
         else {
             return;
         };
-        if let Ok(name) = self.store.state().find_agent(agent) {
-            self.store.decide(self.now, |tx| tx.agent_heard(&name));
-        }
+        self.heard_of(agent);
     }
 
     /// Looks after agents that seem silent: who waits for mail, or whose process lives, is alive.

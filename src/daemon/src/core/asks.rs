@@ -26,6 +26,7 @@ use crate::waiting::WaitFor;
 impl Core {
     pub(super) fn take_ask(&mut self, request: Request, reply_to: ReplyTo, owed: &mut Vec<Owed>) {
         let Request { actor, ask } = request;
+        self.heard_of(&actor);
         match ask {
             Ask::Command { command } => {
                 let outcome = match &self.read_only {

@@ -145,6 +145,18 @@ fn an_agent_is_there_as_long_as_its_process_lives() {
 }
 
 #[test]
+fn whatever_an_agent_calls_is_a_sign_of_life() {
+    let town = town_with(&["fern"]);
+    town.set("agents.offline_after", "200ms");
+    wait_until("fern is gone", || state_of(&town, "fern") == "OFFLINE");
+    town.set("agents.offline_after", "10m");
+    assert_eq!(state_of(&town, "fern"), "OFFLINE", "others looking at it are no sign of its life");
+    let looks = town.command(["status"]).env("YM_AGENT", "fern").output().expect("ym can be run");
+    assert!(looks.status.success());
+    assert_eq!(state_of(&town, "fern"), "IDLE");
+}
+
+#[test]
 fn whoever_has_a_bead_next_reads_what_the_last_one_noted() {
     let town = town_with(&["fern", "moss"]);
     town.run(["bead", "add", "hard", "--id", "y-1"]).ok();
