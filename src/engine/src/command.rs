@@ -270,6 +270,17 @@ pub enum Command {
         /// Which bead.
         bead: String,
     },
+    /// An agent says something about a bead it has.
+    AgentSays {
+        /// Which one.
+        agent: String,
+        /// Which bead.
+        bead: String,
+        /// Its claim.
+        token: String,
+        /// What.
+        says: WorkerSays,
+    },
     /// An agent is done with a bead, one way or the other.
     AgentEnds {
         /// Which one.

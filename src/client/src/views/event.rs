@@ -104,7 +104,7 @@ fn agent_sentence(event: &AgentEvent) -> (String, String) {
             (format!("agent {} registered: {}", agent.name, agent.program), actor.clone())
         }
         AgentEvent::Retired { name, actor } => (format!("agent {name} is retired"), actor.clone()),
-        AgentEvent::Heard { name } => (format!("agent {name} gave a sign of life"), nobody),
+        AgentEvent::Heard { name, .. } => (format!("agent {name} gave a sign of life"), nobody),
         AgentEvent::Said { name, says: Some(says) } => {
             let note = says.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
             (format!("agent {name} says it is {}{note}", says.what.as_str()), nobody)

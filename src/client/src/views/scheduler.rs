@@ -158,7 +158,7 @@ fn status_with<B>(state: &State, beads: B) -> SchedulerStatus<B> {
         pause_until: pause.and_then(|p| p.until),
         queued_total: state.open_context_count() - starting,
         queued_ready: state.ready_count(),
-        active_polecats: state.live_count(),
+        active_polecats: state.live_workers().count(),
         circuit_broken: broken,
         capacity: capacity(state),
         last_dispatch_at: state.last_dispatch_at(),

@@ -136,7 +136,7 @@ pub const KEYS: &[KeySpec] = &[
     key("rig.NAME.executor", Kind::Name, NONE, "worker.executor of one rig"),
     key("rig.NAME.merge", Kind::OneOf(&["direct", "mr", "local"]), NONE, "worker.merge of one rig"),
     key("rig.NAME.max_polecats", Kind::Int(-1), OFF, "live workers of one rig; -1 and 0: no limit"),
-    key("rig.NAME.assign", Kind::OneOf(&["off", "slung", "ready"]), OFF, "give the rig's work to agents: what is slung, or all that is ready"),
+    key("rig.NAME.assign", Kind::OneOf(&["slung", "ready"]), OFF, "give the rig's work to agents: what is slung, or all that is ready"),
     key("rig.NAME.wake", Kind::Argv, NONE, "command run once after a pass gave the rig work"),
     key("results.ttl", Kind::Span, Absent::Is("\"7d\""), "how long ended work stays in the log"),
     key("http.listen", Kind::Loopback, OFF, "address of the HTTP API, such as 127.0.0.1:7777"),

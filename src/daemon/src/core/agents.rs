@@ -111,6 +111,7 @@ impl Core {
         let (Command::AgentStatus { agent, .. }
         | Command::AgentInbox { agent, .. }
         | Command::AgentClaim { agent, .. }
+        | Command::AgentSays { agent, .. }
         | Command::AgentEnds { agent, .. }) = command
         else {
             return;
@@ -122,8 +123,10 @@ impl Core {
     pub(super) fn listen_for_agents(&mut self) {
         for (name, process) in self.store.state().silent_agents(self.now) {
             let waits = self.mail_waiters.iter().any(|it| it.agent == name && !it.reply_to.is_gone());
-            if waits || process.is_some_and(|process| is_alive(&process)) {
+            if waits {
                 self.store.decide(self.now, |tx| tx.agent_heard(&name));
+            } else if process.is_some_and(|process| is_alive(&process)) {
+                self.store.decide(self.now, |tx| tx.agent_lives(&name));
             }
         }
     }

@@ -284,6 +284,9 @@ impl Core {
         if batch.iter().any(|input| matches!(input, Input::Ask { .. })) {
             // Who has just changed the config and asks for something means the new one.
             self.follow_config();
+            // Whoever is late is told so, also when nobody has looked at the clock since.
+            self.listen_for_agents();
+            self.store.decide(self.now, |tx| tx.mind_agents());
         }
         for input in batch {
             self.take(input, &mut owed);

@@ -194,6 +194,6 @@ pub(super) async fn about_claim(State(shared): Api, path: NameBeadAndVerb, reque
     let Some(says) = said else {
         return command(&shared, &caller, Command::AgentEnds { agent, bead, token, how }).await;
     };
-    let dispatch = token.ok_or_else(|| missing("the token of the claim"))?;
-    command(&shared, &caller, Command::Worker { dispatch, says }).await
+    let token = token.ok_or_else(|| missing("the token of the claim"))?;
+    command(&shared, &caller, Command::AgentSays { agent, bead, token, says }).await
 }

@@ -33,6 +33,9 @@ pub enum AgentEvent {
     Heard {
         /// Which agent.
         name: AgentName,
+        /// Only its process lives: whether it listens nobody knows.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        process: bool,
     },
     /// It says what it is doing; none when its work alone is to tell.
     #[serde(rename = "agent.said")]
@@ -113,6 +116,8 @@ pub enum Withdrawal {
     Declined,
     /// The agent is gone, or cannot work.
     Unavailable,
+    /// The bead is not ready any more, or nothing may start.
+    NotReady,
 }
 
 impl Withdrawal {
@@ -121,7 +126,8 @@ impl Withdrawal {
         match self {
             Self::Lapsed => "it was not claimed in time",
             Self::Declined => "it was declined",
-            Self::Unavailable => "its agent is gone or cannot work",
+            Self::Unavailable => "its agent is gone or has other work",
+            Self::NotReady => "it is not ready any more",
         }
     }
 }
@@ -140,7 +146,8 @@ impl State {
                     }
                 }
             }
-            AgentEvent::Heard { name } => self.hear_agent(name, at),
+            AgentEvent::Heard { name, process: false } => self.hear_agent(name, at),
+            AgentEvent::Heard { name, process: true } => self.change_agent(name, |agent| agent.heard_at = at),
             AgentEvent::Said { name, says } => {
                 self.change_agent(name, |agent| agent.says.clone_from(says));
             }
@@ -159,11 +166,15 @@ impl State {
                 self.end_order(context, name);
                 if let Some(context) = self.contexts.get_mut(context) {
                     context.sent = None;
-                    context.passed.retain(|passed| passed.agent != *name);
-                    context.passed.push(Passed { agent: name.clone(), until: *until });
+                    if *why != Withdrawal::NotReady {
+                        context.passed.retain(|passed| passed.agent != *name);
+                        context.passed.push(Passed { agent: name.clone(), until: *until });
+                    }
                 }
                 self.touch_context(context);
-                self.notify(name, bead, None, why.words().to_owned(), at);
+                if *why != Withdrawal::Declined {
+                    self.notify(name, bead, None, why.words().to_owned(), at);
+                }
                 if *why == Withdrawal::Lapsed {
                     self.change_agent(name, |agent| agent.counts.lapsed += 1);
                     if self.agents.get(name).is_some_and(Agent::is_there) {
@@ -333,6 +344,10 @@ impl State {
             agent.counts.expired += u64::from(lost == Some(StopReason::LeaseExpired));
         });
         self.refresh_untold(name);
+        if lost == Some(StopReason::LeaseExpired) && self.agents.get(name).is_some_and(Agent::is_there) {
+            // It does not answer: what is claimed for it would be lost again.
+            self.agent_is_gone(name, Gone::Unresponsive);
+        }
         if let Some(reason) = lost {
             let why = format!("the claim {}", reason.words());
             self.notify(name, dispatch.id.bead(), Some(&dispatch.id), why, at);

@@ -77,12 +77,11 @@ impl State {
                 reason("blocked", message, Vec::new())
             }
             AgentState::Offline => {
-                let message = format!("nothing was heard of it since {}", agent.heard_at);
+                let message = format!("is offline; it was last heard of at {}", agent.heard_at);
                 reason("offline", message, Vec::new())
             }
             AgentState::Unresponsive => {
-                let message =
-                    format!("let an order lapse, and nothing was heard of it since {}", agent.heard_at);
+                let message = format!("did not answer, and has not called since {}", agent.since);
                 reason("unresponsive", message, Vec::new())
             }
         })

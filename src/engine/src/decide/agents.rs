@@ -4,10 +4,10 @@ use super::Asker;
 use super::bounds::check_short;
 use super::sling::{Accepted, sling_priority};
 use crate::agent::{AgentEvent, Registration, Saying, Says, Withdrawal};
-use crate::command::{AgentStatus, Answer, ClaimEnd, SlingRequest};
+use crate::command::{AgentStatus, Answer, ClaimEnd, SlingRequest, WorkerSays};
 use crate::context::Assign;
 use crate::dispatch::{Category, Dispatch, DispatchEvent, Said, StopReason};
-use crate::readiness::{Reason, ReasonCode};
+use crate::readiness::{Reason, ReasonCode, claimed_elsewhere};
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::tx::Tx;
@@ -123,6 +123,8 @@ impl Tx<'_> {
         };
         self.agent_heard(&agent);
         self.end_silence(&agent);
+        // What else it was sent somebody else may be free for.
+        self.withdraw_orders(&agent);
         Ok(Answer::Claimed { agent, dispatch_id, already: false })
     }
 
@@ -169,6 +171,21 @@ impl Tx<'_> {
         let request = SlingRequest { force: true, ..SlingRequest::default() };
         let result = self.open_context(asker, &request, &accepted, None);
         result.context_id.ok_or_else(|| Refusal::new("not-claimable", format!("{bead} cannot be claimed")))
+    }
+
+    /// An agent says something about a bead it has: only about its own, and only as long as it has it.
+    pub(super) fn agent_says(
+        &mut self,
+        asker: &Asker<'_>,
+        text: &str,
+        bead: &str,
+        token: &str,
+        says: &WorkerSays,
+    ) -> Result<Answer, Refusal> {
+        let agent = self.state().find_agent(text)?;
+        let bead = self.state().find_bead(bead)?;
+        let live = self.state().own_claim(&agent, &bead, Some(token))?;
+        self.worker_says(asker, &live.to_string(), says)
     }
 
     /// An agent is done with a bead it has, or does not want one it was sent.
@@ -235,7 +252,7 @@ impl Tx<'_> {
         let until = self.now().after(self.state().settings.agents.claim_timeout.duration());
         self.agent_heard(agent);
         self.withdraw_order(context, bead, agent, Withdrawal::Declined, until);
-        let message = format!("{bead} is offered to others");
+        let message = format!("{bead} is declined");
         Answer::Done { changed: true, message, ids: vec![bead.to_string()] }
     }
 }
@@ -286,6 +303,10 @@ impl State {
         };
         match self.reasons_of(entry, context).into_iter().find(in_the_way) {
             None => Ok(()),
+            Some(reason) if reason.code == ReasonCode::ClaimedElsewhere => {
+                let owner = claimed_elsewhere(entry).unwrap_or(reason.message);
+                Err(Refusal::new("claimed-elsewhere", format!("{bead} cannot be claimed: {owner}")))
+            }
             Some(reason) => {
                 let code = serde_json::to_value(reason.code).ok();
                 let code = code.as_ref().and_then(|code| code.as_str()).unwrap_or("not-ready").to_owned();
@@ -323,9 +344,12 @@ impl State {
             None => format!("; {} runs it now", live.id),
         });
         let message = format!("the claim {} is over: it {how}{}", last.id, now.unwrap_or_default());
-        Some(
-            Refusal::new("stale-claim", message)
-                .hint(format!("ym agent claim {bead} --as {agent} tries again")),
-        )
+        let refusal = Refusal::new("stale-claim", message);
+        let may = self.may_claim(agent, bead).is_ok();
+        Some(if may {
+            refusal.hint(format!("ym agent claim {bead} --as {agent} takes it again"))
+        } else {
+            refusal
+        })
     }
 }

@@ -1,7 +1,7 @@
 //! Orders: giving beads to agents, and taking back what they do not claim or lose by their silence.
 
 use super::alerts::Condition;
-use crate::agent::{AgentEvent, Gone, Matcher, Order, Withdrawal};
+use crate::agent::{AgentEvent, AgentState, Gone, Matcher, Order, Withdrawal};
 use crate::alert::AlertKind;
 use crate::dispatch::{Claim, Dispatch, DispatchEvent, StopReason};
 use crate::tx::Tx;
@@ -16,8 +16,29 @@ fn silent_key(agent: &AgentName) -> String {
 }
 
 impl Tx<'_> {
+    /// Takes back what is not ready any more, or is with somebody who has other work.
+    fn withdraw_unfit(&mut self) {
+        let state = self.state();
+        let sent = state.roster.ordered.values().flatten().filter_map(|id| state.contexts.get(id));
+        let unfit = sent.filter_map(|context| {
+            let agent = &context.sent.as_ref()?.agent;
+            let idle = state.agents.get(agent).is_some_and(|agent| agent.state == AgentState::Idle);
+            let why = match (state.is_stopped() || !state.could_start(context), idle) {
+                (true, _) => Withdrawal::NotReady,
+                (false, false) => Withdrawal::Unavailable,
+                (false, true) => return None,
+            };
+            Some((context.id.clone(), context.bead().clone(), agent.clone(), why))
+        });
+        for (context, bead, agent, why) in unfit.collect::<Vec<_>>() {
+            let until = self.now();
+            self.withdraw_order(&context, &bead, &agent, why, until);
+        }
+    }
+
     /// Gives every bead that waits for an agent to a free one, as far as there are any.
     pub(crate) fn assign(&mut self) {
+        self.withdraw_unfit();
         let state = self.state();
         if state.is_stopped() || state.roster.offers.len() == 0 || state.roster.free.is_empty() {
             return;
@@ -89,8 +110,15 @@ impl Tx<'_> {
         if agent.is_there() && self.now().since(agent.heard_at) < often {
             return;
         }
-        self.emit(AgentEvent::Heard { name: name.clone() });
+        self.emit(AgentEvent::Heard { name: name.clone(), process: false });
         self.end_alert(&silent_key(name));
+    }
+
+    /// An agent's process lives. That keeps it from counting as gone, but who let an order lapse has to call by itself.
+    pub fn agent_lives(&mut self, name: &AgentName) {
+        if self.state().agents.contains_key(name) {
+            self.emit(AgentEvent::Heard { name: name.clone(), process: true });
+        }
     }
 
     /// The same of somebody who may be an agent.
@@ -101,8 +129,17 @@ impl Tx<'_> {
         }
     }
 
+    /// Does what has become due of agents. Whatever one of them says after its time is up comes too late, so this is done
+    /// before anybody is listened to.
+    pub fn mind_agents(&mut self) {
+        let now = self.now();
+        for name in self.state().roster.looks.due(now).cloned().collect::<Vec<_>>() {
+            self.look_at_agent(&name);
+        }
+    }
+
     /// Does what has become due of an agent.
-    pub(super) fn look_at_agent(&mut self, name: &AgentName) {
+    fn look_at_agent(&mut self, name: &AgentName) {
         let now = self.now();
         let lapsed = |order: &Order| order.expires_at <= now;
         for (context, bead) in self.orders_of(name, lapsed) {

@@ -13,13 +13,14 @@ use crate::bead::{
 };
 use crate::command::{Answer, NewBead};
 use crate::context::{CloseReason, ContextEvent};
+use crate::dispatch::{Dispatch, Outcome, StopReason};
 use crate::ids::{base36, scatter};
 use crate::readiness::{arrows, claimed_elsewhere};
 use crate::refusal::Refusal;
 use crate::rig::{Rig, TOWN_PREFIX};
 use crate::state::State;
 use crate::tx::Tx;
-use crate::{AgentName, BeadId, ConvoyId, RigName};
+use crate::{BeadId, ConvoyId, RigName};
 
 impl Tx<'_> {
     pub(super) fn bead_add(&mut self, asker: &Asker<'_>, new: &NewBead) -> Result<Answer, Refusal> {
@@ -127,6 +128,9 @@ impl Tx<'_> {
         }
         if *change == BeadChange::default() {
             return Ok(done(false, format!("nothing to change on {id}"), &id));
+        }
+        if change.status.is_some() || change.assignee.is_some() {
+            self.state().refuse_lost_claim(asker.actor, &id)?;
         }
         let (change, actor) = (Box::new(change.clone()), asker.actor.to_owned());
         self.emit(BeadEvent::Updated { id: id.clone(), change, actor });
@@ -319,15 +323,25 @@ impl State {
             .ok_or_else(|| Refusal::new("bad-prefix", format!("prefix {prefix} is too long for more ids")))
     }
 
-    /// An agent that has lost its claim on a bead cannot close it.
+    /// An agent cannot close or take what another has claimed, nor what it has claimed itself and lost.
     fn refuse_lost_claim(&self, actor: &str, bead: &BeadId) -> Result<(), Refusal> {
-        let agent = self.agents.get(actor).map(Agent::name);
-        let holds = |name: &AgentName| {
-            let live = self.live_dispatch(bead).and_then(|live| live.claim.as_ref());
-            live.is_some_and(|claim| claim.agent == *name)
-        };
-        match agent.filter(|name| !holds(name)).and_then(|name| self.lost_claim(name, bead)) {
-            Some(refusal) => Err(refusal),
+        let Some(agent) = self.agents.get(actor).map(Agent::name) else { return Ok(()) };
+        let holder = self.live_dispatch(bead).and_then(|live| Some((&live.claim.as_ref()?.agent, &live.id)));
+        if holder.is_some_and(|(holder, _)| holder == agent) {
+            return Ok(());
+        }
+        let own = |it: &&Dispatch| it.claim.as_ref().is_some_and(|claim| claim.agent == *agent);
+        let last = self.dispatches_of(bead).rev().find(own).and_then(|it| it.ended.as_ref());
+        let expired = Outcome::Stopped { reason: StopReason::LeaseExpired };
+        if last.is_some_and(|ended| ended.outcome == expired)
+            && let Some(refusal) = self.lost_claim(agent, bead)
+        {
+            return Err(refusal);
+        }
+        match holder {
+            Some((holder, token)) => {
+                Err(Refusal::new("claimed", format!("{bead} is claimed by {holder} ({token})")))
+            }
             None => Ok(()),
         }
     }

@@ -114,6 +114,9 @@ impl Tx<'_> {
             }
             Command::AgentInbox { agent, keep } => self.agent_inbox(agent, *keep),
             Command::AgentClaim { agent, bead } => self.agent_claim(asker, agent, bead),
+            Command::AgentSays { agent, bead, token, says } => {
+                self.agent_says(asker, agent, bead, token, says)
+            }
             Command::AgentEnds { agent, bead, token, how } => {
                 self.agent_ends(agent, bead, token.as_deref(), how)
             }

@@ -56,9 +56,7 @@ impl Tx<'_> {
         for id in self.state().looks.due(now).cloned().collect::<Vec<_>>() {
             self.look_at(&id);
         }
-        for name in self.state().roster.looks.due(now).cloned().collect::<Vec<_>>() {
-            self.look_at_agent(&name);
-        }
+        self.mind_agents();
         let unclosed = self.state().awaited_closes.iter().take_while(|(due, _)| *due <= now);
         for bead in unclosed.map(|(_, bead)| bead.clone()).collect::<Vec<_>>() {
             self.close_overdue(&bead);

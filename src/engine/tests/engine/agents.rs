@@ -734,3 +734,70 @@ fn a_closed_bead_is_nobodys() {
         other => panic!("{other:?}"),
     }
 }
+
+#[test]
+fn an_order_is_withdrawn_when_its_bead_is_not_ready_any_more() {
+    let mut town = Town::new();
+    town.agent("fern");
+    town.beads(&["gt-a", "gt-b"]);
+    town.gives_away(&["gt-a", "gt-b"]);
+    town.pass();
+    town.does(&Command::Hold { id: "gt-a".to_owned(), held: true });
+    town.pass();
+    assert_eq!(town.mail("fern"), (ids(&["gt-b"]), ids(&["gt-a"])), "it gets something else instead");
+    town.pause();
+    town.pass();
+    assert_eq!(town.sent(), []);
+    town.advance(Millis::minutes(5));
+    assert_eq!(town.state_of("fern"), AgentState::Idle, "it let nothing lapse");
+    town.resume();
+    town.pass();
+    assert_eq!(town.sent(), pairs(&[("gt-b", "fern")]));
+}
+
+#[test]
+fn who_claims_something_else_is_not_waited_for() {
+    let mut town = Town::new();
+    town.agents(&["fern", "moss"]);
+    town.says("moss", AgentStatus::Blocked);
+    town.beads(&["gt-a", "gt-b"]);
+    town.gives_away(&["gt-a"]);
+    town.pass();
+    town.claimed("fern", "gt-b");
+    town.says("moss", AgentStatus::Idle);
+    town.pass();
+    assert_eq!((town.sent(), town.state_of("fern")), (pairs(&[("gt-a", "moss")]), AgentState::Working));
+}
+
+#[test]
+fn a_live_process_does_not_answer_for_an_agent_that_let_an_order_lapse() {
+    let mut town = Town::new();
+    town.agent("fern");
+    town.bead("gt-a");
+    town.gives_away(&["gt-a"]);
+    town.pass();
+    town.advance(Millis::minutes(5));
+    for _ in 0..3 {
+        town.now = town.in_time(Millis::minutes(10));
+        town.act(|tx| tx.agent_lives(&agent_name("fern")));
+        town.advance(Millis(0));
+        town.pass();
+        assert_eq!((town.state_of("fern"), town.sent()), (AgentState::Unresponsive, vec![]));
+    }
+    town.beats("fern");
+    town.pass();
+    assert_eq!(town.sent(), pairs(&[("gt-a", "fern")]));
+}
+
+#[test]
+fn an_agent_neither_closes_nor_takes_what_another_has() {
+    let mut town = Town::new();
+    town.agents(&["ada", "fern"]);
+    town.bead("gt-a");
+    town.claimed("fern", "gt-a");
+    // In these tests it is ada who asks.
+    let close = Command::BeadClose { ids: vec!["gt-a".to_owned()], reason: None };
+    assert_eq!(town.refuses(&close).code, "claimed");
+    town.does(&Command::AgentRetire { agent: "ada".to_owned() });
+    town.does(&close);
+}

@@ -1,6 +1,8 @@
 //! Leases: silence returns a bead, and whoever had it can do nothing more to it.
 
-use yard_tests::town::wait_until;
+use std::time::{Duration, Instant};
+
+use yard_tests::town::{Town, wait_until};
 
 use super::{give_away, register, state_of, town_with};
 
@@ -51,4 +53,24 @@ fn an_order_that_nobody_claims_goes_to_the_next() {
     let sent = town.events(Some("order.sent"));
     let to: Vec<&str> = sent.iter().filter_map(|event| event["order"]["agent"].as_str()).collect();
     assert_eq!(&to[..2], ["fern", "moss"]);
+}
+
+#[test]
+fn an_expired_token_is_as_worthless_when_no_daemon_looks_at_the_clock() {
+    let town = Town::new();
+    town.set("agents.lease", "50ms");
+    for agent in ["fern", "moss"] {
+        register(&town, agent);
+    }
+    for bead in ["y-1", "y-2"] {
+        town.run(["bead", "add", bead, "--id", bead]).ok();
+    }
+    town.run(["agent", "claim", "y-1", "--as", "fern"]).ok();
+    town.run(["agent", "claim", "y-2", "--as", "fern"]).ok();
+    let claimed = Instant::now();
+    wait_until("the lease is over", || claimed.elapsed() > Duration::from_millis(60));
+    assert_eq!(town.refused(["worker", "--dispatch", "y-1@1", "cost", "5"]), "stale-dispatch");
+    assert_eq!(town.refused(["agent", "done", "y-1", "--as", "fern", "--token", "y-1@1"]), "stale-claim");
+    assert_eq!(town.state_of("y-1"), "open");
+    assert_eq!(town.json(["agent", "claim", "y-2", "--as", "moss"])["dispatch_id"], "y-2@2");
 }

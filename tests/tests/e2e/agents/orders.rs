@@ -68,6 +68,11 @@ fn agents_elsewhere_are_served_over_http() {
     assert_eq!(session.send("POST", "/agents/fern/heartbeat", &[], b"").status, 200);
     assert_eq!(session.send("POST", "/agents/moss/heartbeat", &[], b"").status, 403, "another's");
     assert_eq!(session.get("/agents").status, 403);
+    town.run(["bead", "add", "of moss", "--id", "y-2"]).ok();
+    town.run(["agent", "claim", "y-2", "--as", "moss"]).ok();
+    let cost = json!({"token": "y-2@1", "usd": 1000});
+    assert_eq!(session.post("/agents/fern/claims/y-2/cost", &cost).status, 409, "another's claim");
+    assert_eq!(session.post("/agents/moss/claims/y-2/cost", &cost).status, 403);
     assert_eq!(http.get("/agents/nobody/inbox").status, 404);
 }
 
