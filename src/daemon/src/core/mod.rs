@@ -286,7 +286,9 @@ impl Core {
             self.follow_config();
             // Whoever is late is told so, also when nobody has looked at the clock since.
             self.listen_for_agents();
-            self.store.decide(self.now, |tx| tx.mind_agents());
+            self.store.decide(self.now, |tx| {
+                tx.mind_agents();
+            });
         }
         for input in batch {
             self.take(input, &mut owed);
