@@ -183,7 +183,10 @@ impl State {
                 self.recount_blockers(&id);
             }
         }
-        self.note_claim(&id, at);
+        if self.note_claim(&id, at) {
+            // Whose it is decides whether it may start.
+            self.refresh_bead(&id);
+        }
         self.note_hands(&id);
         self.remember(&id);
     }
@@ -267,8 +270,10 @@ impl State {
         }
     }
 
-    fn note_claim(&mut self, id: &BeadId, at: Timestamp) {
-        let Some(entry) = self.beads.get_mut(id) else { return };
+    /// Notes since when somebody is on a bead, and whether that is part of a claim of ours; says whether the latter changed.
+    fn note_claim(&mut self, id: &BeadId, at: Timestamp) -> bool {
+        let Some(entry) = self.beads.get_mut(id) else { return false };
+        let before = (entry.claimed_by_worker, entry.claimed_for.clone());
         let claimed = matches!(entry.bead.status, BeadStatus::InProgress | BeadStatus::Hooked);
         if !claimed || entry.claimed_since.is_none() {
             entry.claimed_by_worker = claimed && entry.work.live.is_some();
@@ -277,6 +282,7 @@ impl State {
         let by_agent = [entry.claimed_for.take(), entry.work.holder.clone()].into_iter().flatten();
         let assignee = entry.bead.assignee.as_deref().filter(|_| claimed);
         entry.claimed_for = by_agent.into_iter().find(|agent| assignee == Some(agent.as_str()));
+        before != (entry.claimed_by_worker, entry.claimed_for.clone())
     }
 
     fn change_bead(&mut self, id: &BeadId, change: &BeadChange) {

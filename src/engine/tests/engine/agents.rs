@@ -801,3 +801,17 @@ fn an_agent_neither_closes_nor_takes_what_another_has() {
     town.does(&Command::AgentRetire { agent: "ada".to_owned() });
     town.does(&close);
 }
+
+#[test]
+fn a_bead_that_is_set_back_to_open_in_its_agents_name_is_its_agents() {
+    let mut town = Town::new();
+    town.configure(|s| s.rigs.entry(rig_name("gastown")).or_default().assign = RigAssign::Ready);
+    town.agent("fern");
+    town.bead("gt-a");
+    town.claimed("fern", "gt-a");
+    town.status("gt-a", BeadStatus::InProgress, Some("fern"));
+    town.advance(Millis::minutes(10));
+    assert_eq!(town.codes("gt-a"), [], "the claim is lost, and the bead open again");
+    town.status("gt-a", BeadStatus::Open, None);
+    assert_eq!(town.codes("gt-a"), [ReasonCode::ClaimedElsewhere]);
+}
