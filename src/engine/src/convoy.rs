@@ -263,9 +263,10 @@ impl State {
         spent.map(|convoy| convoy.tracked.clone()).unwrap_or_default()
     }
 
-    /// The beads that a convoy feeds; none of one that is staged or closed.
+    /// The beads that a convoy feeds, and where all that is ready is offered also those that it keeps back.
     fn fed_beads(&self, id: &ConvoyId) -> Vec<BeadId> {
-        let fed = self.convoys.get(id).filter(|convoy| convoy.is_fed());
+        let keeps_back = self.offers_all_that_is_ready();
+        let fed = self.convoys.get(id).filter(|convoy| convoy.is_fed() || keeps_back);
         fed.map(|convoy| convoy.tracked.clone()).unwrap_or_default()
     }
 

@@ -815,3 +815,18 @@ fn a_bead_that_is_set_back_to_open_in_its_agents_name_is_its_agents() {
     town.status("gt-a", BeadStatus::Open, None);
     assert_eq!(town.codes("gt-a"), [ReasonCode::ClaimedElsewhere]);
 }
+
+#[test]
+fn what_a_staged_convoy_keeps_back_is_not_offered() {
+    let mut town = Town::new();
+    town.configure(|s| s.rigs.entry(rig_name("gastown")).or_default().assign = RigAssign::Ready);
+    town.bead("gt-a");
+    let targets = vec!["gt-a".to_owned()];
+    town.does(&Command::ConvoyStage { targets: targets.clone(), title: None, launch: false });
+    town.agent("fern");
+    town.pass();
+    assert_eq!((town.sent(), town.standing("gt-a")), (vec![], Standing::Staged));
+    town.does(&Command::ConvoyLaunch { targets, force: true });
+    town.pass();
+    assert_eq!(town.sent(), pairs(&[("gt-a", "fern")]));
+}

@@ -116,7 +116,8 @@ fn check_events(mut state: State, events: &[yard_engine::Recorded]) {
             _ => {}
         }
         state.apply(recorded);
-        state.check_indexes().expect("the indexes are right after every event");
+        let checked = state.check_indexes();
+        assert!(checked.is_ok(), "the indexes are right after every event, also {recorded:?}: {checked:?}");
     }
 }
 
