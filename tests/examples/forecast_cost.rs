@@ -155,6 +155,7 @@ fn exit() -> WorkerExit {
         awaits_close: false,
         active: None,
         resumes: false,
+        worktree: None,
         category: Category::Crash,
         message: String::new(),
     }

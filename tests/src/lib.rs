@@ -4,6 +4,7 @@
 
 pub mod http;
 pub mod push;
+pub mod repo;
 pub mod sim;
 pub mod terminal;
 pub mod town;

@@ -49,7 +49,7 @@ const HEALS: u8 = 100;
 
 type Detector = fn(&State, &[AlertView], Timestamp, &mut Vec<Problem>);
 
-const DETECTORS: [Detector; 7] = [settled, stuck, held, paused, cooling, alerted, stranded];
+const DETECTORS: [Detector; 8] = [settled, conflicts, stuck, held, paused, cooling, alerted, stranded];
 
 /// Everything that needs a person, most urgent first, then what mends itself.
 pub fn problems(state: &State, transient: &[AlertView], now: Timestamp) -> Vec<Problem> {
@@ -73,6 +73,8 @@ fn settled(state: &State, _: &[AlertView], _: Timestamp, found: &mut Vec<Problem
             Verdict::CircuitBroken => (0, "BROKEN", "mend what it starts, then r retries"),
             Verdict::Failed => (1, "FAILED", "l shows its log; r retries with fresh budgets"),
             Verdict::Unavailable => (2, "UNAVAIL", "its service stayed away; r retries"),
+            // What is in the way of its merge is told below.
+            Verdict::Done if state.merge_of(id).is_some_and(|merge| !merge.is_merged()) => continue,
             Verdict::Done => (HEALS, "CLOSE", "its agent must close it; it is tried again if nobody does"),
             Verdict::Cancelled => continue,
         };
@@ -95,6 +97,25 @@ fn settled(state: &State, _: &[AlertView], _: Timestamp, found: &mut Vec<Problem
             remedy: remedy.to_owned(),
             act: (rank < HEALS).then_some(Act::Retry),
             since: last.and_then(|dispatch| dispatch.ended.as_ref()).map(|ended| ended.at),
+        });
+    }
+}
+
+/// Branches that cannot be merged as they are.
+fn conflicts(state: &State, _: &[AlertView], _: Timestamp, found: &mut Vec<Problem>) {
+    for merge in state.merges() {
+        let Some(problem) = merge.problem() else { continue };
+        let (subject, name) = of_bead(state, &merge.bead);
+        found.push(Problem {
+            rank: 1,
+            word: "CONFLICT",
+            role: Role::Bad,
+            subject,
+            name,
+            cause: format!("{} into {}: {}", merge.branch, merge.base, problem.words()),
+            remedy: "mend its branch or the base, then r merges it again".to_owned(),
+            act: Some(Act::Retry),
+            since: Some(merge.requested_at),
         });
     }
 }
@@ -207,7 +228,7 @@ fn alerted(state: &State, transient: &[AlertView], _: Timestamp, found: &mut Vec
 
 fn of_alert(alert: AlertView) -> Problem {
     let (rank, role) = match alert.kind.as_str() {
-        "convoy-closed" => (HEALS - 1, Role::Good),
+        "convoy-closed" | "merge-request" => (HEALS - 1, Role::Good),
         "config" | "read-only" | "cost-limit" => (4, Role::Bad),
         _ => (7, Role::Warning),
     };

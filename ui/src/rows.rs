@@ -217,6 +217,8 @@ pub(crate) fn short(reason: &Reason, now: Timestamp) -> String {
         C::AwaitingAgent if reason.until.is_some() => format!("agent to claim {}", until()),
         C::AwaitingAgent => "no free agent".to_owned(),
         C::AwaitingClose => "close awaited".to_owned(),
+        C::AwaitingMerge => "merge awaited".to_owned(),
+        C::MergeConflict => "merge conflict".to_owned(),
         C::Held => "held".to_owned(),
         C::ClaimedElsewhere => "taken".to_owned(),
         C::RetriesExhausted => shown(&reason.message),

@@ -85,7 +85,11 @@ pub(crate) fn checks(state: &State, id: &BeadId, now: Timestamp) -> Vec<Check> {
     check("work", &[C::NotDispatchable, C::NoRig], work);
     check("blockers", &[C::BlockedBy, C::MissingDependency, C::Cycle], closed);
     check("gate", &[C::Gated, C::Deferred], "no gate".to_owned());
-    check("claim", &[C::ClaimedElsewhere, C::AwaitingClose], "nobody else has it".to_owned());
+    check(
+        "claim",
+        &[C::ClaimedElsewhere, C::AwaitingClose, C::AwaitingMerge, C::MergeConflict],
+        "nobody else has it".to_owned(),
+    );
     let convoy =
         state.convoys_tracking(id).next().map(|convoy| format!("{} is {}", convoy.id, convoy.status()));
     check("convoy", &[C::Staged], convoy.unwrap_or_else(|| "in none".to_owned()));
@@ -296,6 +300,9 @@ fn way_out(state: &State, bead: &BeadId, reason: &Reason) -> Option<Way> {
             let on = reason.ids.iter().find(|on| *on != bead)?;
             way(format!("break the cycle at {on}"), &["bead", "dep", "remove", id, on.as_str()])
         }
+        C::MergeConflict => {
+            way(format!("merge {id} again, once that is mended"), &["scheduler", "retry", id])
+        }
         C::AwaitingAgent => {
             let agent = could_pass_on(state, bead)?;
             way(
@@ -310,6 +317,7 @@ fn way_out(state: &State, bead: &BeadId, reason: &Reason) -> Option<Way> {
         | C::CostLimit
         | C::Deferred
         | C::AwaitingClose
+        | C::AwaitingMerge
         | C::ClaimedElsewhere
         | C::Running
         | C::NotDispatchable

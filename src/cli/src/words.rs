@@ -75,6 +75,16 @@ pub(crate) fn short(span: Duration) -> String {
     }
 }
 
+/// So many bytes, as people say it.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..1_048_576 => format!("{} KiB", bytes.div_ceil(1024)),
+        1_048_576..10_737_418_240 => format!("{} MiB", bytes >> 20),
+        _ => format!("{} GiB", bytes >> 30),
+    }
+}
+
 /// A number with its noun.
 pub(crate) fn count(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }

@@ -123,6 +123,19 @@ pub enum Ask {
         /// For how long.
         timeout_ms: Option<u64>,
     },
+    /// `worktree list`.
+    WorktreeList,
+    /// `worktree prune`.
+    WorktreePrune {
+        /// Only these.
+        ids: Vec<String>,
+        /// Also those of failed attempts whose bead is still open.
+        all: bool,
+        /// Their branches, too.
+        branches: bool,
+        /// Only say what would go.
+        dry_run: bool,
+    },
     /// Tasks of the HTTP API.
     Tasks {
         /// Which.

@@ -5,6 +5,7 @@ use yard_client::{Reply, Request};
 use yard_engine::{AgentName, AlertId, BeadId, DispatchId, SourceReading, WebhookFailure};
 use yard_workers::{Waker, WorkerReport};
 
+use crate::branches::GitNews;
 use crate::http::ActionOutcome;
 
 /// Replies that may wait in a connection before its client counts as too slow.
@@ -57,6 +58,8 @@ pub(crate) enum Input {
         /// What went wrong.
         failure: Option<WebhookFailure>,
     },
+    /// Git did something, or could not.
+    Git(GitNews),
     /// The process was asked to end (SIGTERM, SIGINT).
     Terminate,
     /// Nothing new, but something to look at again.

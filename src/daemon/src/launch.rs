@@ -6,14 +6,17 @@ use yard_engine::bead::Bead;
 use yard_engine::command::{NewTask, SlingRequest};
 use yard_engine::context::{Context, ContextFields};
 use yard_engine::dispatch::{Category, Dispatch};
+use yard_engine::merge::MergeRequest;
 use yard_engine::readiness::WORKER_ACTOR_PREFIX;
 use yard_engine::session::Session;
+use yard_engine::settings::Isolation;
 use yard_engine::{BeadId, DispatchId, FormulaName, Kitchen, RigName, State, WorkerExit};
 use yard_workers::{
     AgentPreset, Completion, CookInput, Cooked, ExitCause, ExitRecord, Formula, RunSpec, StartOrder,
-    StepSpec, YIELDED, cook,
+    StepSpec, WorktreePlace, WorktreeSpec, YIELDED, cook,
 };
 
+use crate::branches;
 use crate::core::Sources;
 use crate::town::TownDir;
 
@@ -44,15 +47,23 @@ pub(crate) fn order(
     if dispatch.executor != "local" {
         return Err(format!("executor {:?} is not known: use local", dispatch.executor));
     }
-    let (steps, cooked_env) = match (&context.fields.formula, &bead.argv) {
+    let (steps, cooked_env, isolation) = match (&context.fields.formula, &bead.argv) {
         (Some(formula), _) => {
             let cooked = cook_for(state, town, &bead, &dispatch.rig, formula, &context.fields)?;
-            (cooked.steps, cooked.env)
+            (cooked.steps, cooked.env, cooked.isolation)
         }
-        (None, Some(argv)) => (vec![own_command(argv)], facts(&bead, &context.fields)),
+        (None, Some(argv)) => {
+            let isolation = state.settings().isolation(&dispatch.rig);
+            (vec![own_command(argv)], facts(&bead, &context.fields), isolation)
+        }
         (None, None) => return Err("it has neither a formula nor a command of its own".to_owned()),
     };
-    let resume = Resumption::of(context, steps);
+    let repo = town.rig_path(&rig.path);
+    let worktree = match isolation {
+        Isolation::None => None,
+        Isolation::Worktree => Some(branches::worktree_of(town, dispatch, context, &bead, &repo)),
+    };
+    let resume = Resumption::of(context, steps, worktree.as_ref());
     let mut env = cooked_env;
     env.extend(identity(town, &dispatch.id, &dispatch.rig));
     env.extend(resume.env);
@@ -62,13 +73,14 @@ pub(crate) fn order(
     let settings = state.settings();
     let spec = RunSpec {
         steps: resume.steps,
-        cwd: town.rig_path(&rig.path),
+        cwd: repo,
         env,
         log: log_path(town, &dispatch.id),
         log_cap: settings.log_cap,
         kill_grace: settings.kill_grace,
         hard_cap: state.active_time_left(dispatch),
         first_step: resume.first_step,
+        worktree,
         session: resume.session,
     };
     Ok(StartOrder { dispatch: dispatch.id.clone(), spec })
@@ -93,12 +105,14 @@ struct Resumption {
 }
 
 impl Resumption {
-    fn of(context: &Context, mut steps: Vec<StepSpec>) -> Self {
+    fn of(context: &Context, mut steps: Vec<StepSpec>, worktree: Option<&WorktreeSpec>) -> Self {
         let resume = &context.resume;
+        // In a new worktree nothing is done yet, whatever an earlier attempt had finished elsewhere.
+        let begins = worktree.is_some_and(|worktree| matches!(worktree.place, WorktreePlace::New { .. }));
         // A step that the formula no longer has, or has as its last, cannot be gone on after: then everything is done
         // again.
         let finished = resume.after.as_ref().and_then(|id| steps.iter().position(|step| step.id == *id));
-        let finished = finished.filter(|index| index + 1 < steps.len());
+        let finished = finished.filter(|index| index + 1 < steps.len() && !begins);
         let fresh_sessions = context.fields.mode.as_deref() == Some(RALPH);
         if fresh_sessions {
             let agents = steps.iter_mut().filter_map(|step| step.agent.as_mut());
@@ -175,6 +189,7 @@ fn cook_for(
         args: fields.args.as_deref().unwrap_or_default(),
         agent_command: agent.map(Vec::as_slice),
         workspace: bead.source.is_some(),
+        isolation: state.settings().isolation(rig),
     };
     cook(&found, &input).map_err(|e| format!("formula {formula}: {e}"))
 }
@@ -254,6 +269,54 @@ fn cook_request(
     cook_for(state, town, bead, rig, formula, &fields).map(|_| ())
 }
 
+/// What has to go well on the merged tree of a bead's branch, as its formula or the config says.
+pub(crate) fn check_of(
+    state: &State,
+    town: &TownDir,
+    merge: &MergeRequest,
+) -> Result<Option<StepSpec>, String> {
+    let dispatch = state.dispatch(&merge.work).ok_or("the work it is about is forgotten")?;
+    let context = state.context(&dispatch.context).ok_or("its context is gone")?;
+    let bead = &state.bead(&merge.bead).ok_or("its bead is gone")?.bead;
+    let cooked = match &context.fields.formula {
+        Some(formula) => cook_for(state, town, bead, &merge.rig, formula, &context.fields)?.check,
+        None => None,
+    };
+    let configured = state.settings().check_command(&merge.rig);
+    let step = |argv: &Vec<String>| StepSpec { id: "check".to_owned(), ..own_command(argv) };
+    Ok(cooked.or_else(|| configured.map(step)))
+}
+
+/// The order for the check of a merged tree, in a worktree that goes away with it.
+pub(crate) fn check_order(
+    state: &State,
+    town: &TownDir,
+    merge: &MergeRequest,
+    run: &DispatchId,
+    commit: &str,
+) -> Result<StartOrder, String> {
+    let step = check_of(state, town, merge)?.ok_or("its check is no longer configured")?;
+    let rig = state.rig(&merge.rig).ok_or_else(|| format!("rig {} is gone", merge.rig))?;
+    let settings = state.settings();
+    let repo = town.rig_path(&rig.path);
+    let mut env = identity(town, run, &merge.rig);
+    env.push(("YM_BASE_BRANCH".to_owned(), merge.base.clone()));
+    env.push(("YM_BRANCH".to_owned(), merge.branch.clone()));
+    let spec = RunSpec {
+        steps: vec![step],
+        cwd: repo.clone(),
+        env,
+        log: log_path(town, run),
+        log_cap: settings.log_cap,
+        kill_grace: settings.kill_grace,
+        hard_cap: Some(settings.hard_cap),
+        first_step: 0,
+        worktree: Some(branches::trial(town, run, repo, commit)),
+        session: None,
+    };
+    Ok(StartOrder { dispatch: run.clone(), spec })
+}
+
 /// What an exit record means to the engine: the formula's exit codes decide the class of a failure.
 pub(crate) fn worker_exit(state: &State, town: &TownDir, id: &DispatchId, exit: &ExitRecord) -> WorkerExit {
     let category = match (exit.cause, exit.code) {
@@ -273,6 +336,7 @@ pub(crate) fn worker_exit(state: &State, town: &TownDir, id: &DispatchId, exit: 
         awaits_close: formula.as_ref().is_some_and(|f| f.completion == Some(Completion::Close)),
         active: exit.active,
         resumes: formula.is_some_and(|f| f.resumes),
+        worktree: exit.worktree.clone(),
         category,
         message: exit_words(exit),
     }
@@ -288,7 +352,7 @@ fn unavailable_codes(state: &State, town: &TownDir, id: &DispatchId) -> Vec<i32>
     formula_of(state, town, id).map_or(vec![UNAVAILABLE], |formula| formula.unavailable.clone())
 }
 
-fn exit_words(exit: &ExitRecord) -> String {
+pub(crate) fn exit_words(exit: &ExitRecord) -> String {
     let how = match (exit.code, exit.signal) {
         (Some(code), _) => format!("exit {code}"),
         (None, Some(signal)) => format!("killed by signal {signal}"),
@@ -300,9 +364,10 @@ fn exit_words(exit: &ExitRecord) -> String {
         ExitCause::HardCap => format!("hard cap exceeded ({how})"),
         ExitCause::ExecFailed => "a step's program could not be run".to_owned(),
         ExitCause::Yielded => "gave way between two steps".to_owned(),
+        ExitCause::Unfinished => "its work cannot be put on its branch".to_owned(),
     };
     match (&exit.note, exit.cause) {
-        (Some(note), ExitCause::ExecFailed) => format!("{cause}: {note}"),
+        (Some(note), ExitCause::ExecFailed | ExitCause::Unfinished) => format!("{cause}: {note}"),
         _ => cause,
     }
 }

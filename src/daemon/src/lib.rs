@@ -6,6 +6,7 @@
 
 mod ask;
 mod attach;
+mod branches;
 mod clock;
 pub mod config;
 mod core;

@@ -51,6 +51,8 @@ pub(crate) fn is_read(ask: &Ask) -> bool {
         | Ask::Attach { .. }
         | Ask::Wait { .. }
         | Ask::AgentWait { .. }
+        | Ask::WorktreeList
+        | Ask::WorktreePrune { .. }
         | Ask::Poke { .. }
         | Ask::Stop { .. } => false,
     }
@@ -108,6 +110,8 @@ impl Desk<'_> {
             | Ask::Attach { .. }
             | Ask::Wait { .. }
             | Ask::AgentWait { .. }
+            | Ask::WorktreeList
+            | Ask::WorktreePrune { .. }
             | Ask::Poke { .. }
             | Ask::Stop { .. } => {
                 return Err(Refusal::new("internal", "this is not a question about the state"));
@@ -133,6 +137,7 @@ impl Desk<'_> {
             bead,
             context: context.and_then(|c| state.context(c)).map(views::context),
             dispatches: state.dispatches_of(&id).map(views::dispatch).collect(),
+            merge: state.merge_of(&id).cloned(),
             events: Vec::new(),
         });
         let events: Vec<Value> =
@@ -157,7 +162,12 @@ impl Desk<'_> {
 
     fn log_of(&self, text: &str) -> Result<LogView, Refusal> {
         let state = self.state;
-        let named = DispatchId::parse(text).ok().filter(|id| state.dispatch(id).is_some());
+        // The check of a merge has an attempt's number, and a log.
+        let was_run = |id: &DispatchId| {
+            let tried = state.bead(id.bead()).map_or(0, |entry| entry.work.attempts);
+            state.dispatch(id).is_some() || (1..=tried).contains(&id.attempt())
+        };
+        let named = DispatchId::parse(text).ok().filter(was_run);
         let dispatch = if let Some(id) = named {
             id
         } else {
@@ -168,7 +178,8 @@ impl Desk<'_> {
                     .hint(format!("ym why {bead} says why"))
             })?
         };
-        let live = state.dispatch(&dispatch).is_some_and(yard_engine::dispatch::Dispatch::is_live);
+        let live = state.dispatch(&dispatch).is_some_and(yard_engine::dispatch::Dispatch::is_live)
+            || state.merge_checked_by(&dispatch).is_some();
         let path = log_path(self.town, &dispatch).to_string_lossy().into_owned();
         Ok(LogView { dispatch_id: dispatch, path, live })
     }

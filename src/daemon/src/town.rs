@@ -80,6 +80,11 @@ impl TownDir {
         self.folder().join("run")
     }
 
+    /// The worktrees of dispatches.
+    pub fn worktrees(&self) -> PathBuf {
+        self.folder().join("worktrees")
+    }
+
     /// Logs of dispatches.
     pub fn logs(&self) -> PathBuf {
         self.folder().join("logs")

@@ -114,7 +114,7 @@ impl Waiter {
             // at every bead would take too long in a large town.
             // What is ready has just been given its chance: only a busy host can still let it start.
             let may_start = state.ready_count() > 0 && state.host_gate().is_some();
-            let moves = may_start || state.next_due().is_some();
+            let moves = may_start || state.next_due().is_some() || state.is_merging();
             return state.live_count() == 0 && !(dispatches_by_itself && moves);
         }
         self.pending.retain(|id| !has_ended(state, id));

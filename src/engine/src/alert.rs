@@ -56,6 +56,10 @@ pub enum AlertKind {
     Stuck,
     /// An agent let an order lapse, or lost what it had by its silence.
     AgentSilent,
+    /// A branch cannot be merged as it is.
+    MergeConflict,
+    /// A branch is ready for somebody else to merge it.
+    MergeRequest,
     /// Most of a budget is spent.
     CostWarning,
     /// A budget is used up.
@@ -75,6 +79,8 @@ impl AlertKind {
             Self::ConvoyClosed => "convoy-closed",
             Self::Stuck => "stuck",
             Self::AgentSilent => "agent-silent",
+            Self::MergeConflict => "merge-conflict",
+            Self::MergeRequest => "merge-request",
             Self::CostWarning => "cost-warning",
             Self::CostLimit => "cost-limit",
         }
@@ -83,7 +89,7 @@ impl AlertKind {
     /// Whether it is news rather than a condition that lasts: once told, it is over.
     pub fn is_news(self) -> bool {
         match self {
-            Self::ConvoyClosed => true,
+            Self::ConvoyClosed | Self::MergeRequest => true,
             Self::Config
             | Self::Source
             | Self::SourceConflict
@@ -92,6 +98,7 @@ impl AlertKind {
             | Self::StaleHook
             | Self::Stuck
             | Self::AgentSilent
+            | Self::MergeConflict
             | Self::CostWarning
             | Self::CostLimit => false,
         }

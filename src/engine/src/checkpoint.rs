@@ -29,6 +29,7 @@ pub(crate) enum Entity {
     Alert(AlertId),
     Task(BeadId),
     Agent(AgentName),
+    Merge(BeadId),
 }
 
 /// A record as a row: `body` is none when it is gone.
@@ -99,7 +100,7 @@ impl State {
     pub fn take_changed_beads(&mut self) -> Vec<BeadId> {
         let changed = self.take_dirty().into_iter();
         let beads = changed.filter_map(|entity| match entity {
-            Entity::Bead(id) | Entity::Task(id) => Some(id),
+            Entity::Bead(id) | Entity::Task(id) | Entity::Merge(id) => Some(id),
             Entity::Context(id) => self.contexts.get(&id).map(|context| context.bead().clone()),
             Entity::Dispatch(id) => Some(id.bead().clone()),
             Entity::Town | Entity::Rig(_) | Entity::Convoy(_) | Entity::Alert(_) | Entity::Agent(_) => None,
@@ -143,6 +144,7 @@ impl State {
             Entity::Convoy(id) => ("convoy", id.to_string(), self.convoys.get(id).map(json)),
             Entity::Alert(id) => ("alert", id.to_string(), self.alerts.get(id).map(json)),
             Entity::Task(id) => ("task", id.to_string(), self.tasks.get(id).map(json)),
+            Entity::Merge(bead) => ("merge", bead.to_string(), self.merges.get(bead).map(json)),
             Entity::Agent(name) => ("agent", name.to_string(), self.agents.get(name).map(json)),
         };
         CheckpointRow { kind, id, body }
@@ -216,6 +218,10 @@ impl State {
             "agent" => {
                 let agent: crate::agent::Agent = read(body)?;
                 self.agents.insert(agent.name().clone(), agent);
+            }
+            "merge" => {
+                let merge: crate::merge::MergeRequest = read(body)?;
+                self.merges.insert(merge.bead.clone(), merge);
             }
             "alert" => {
                 let alert: crate::alert::Alert = read(body)?;

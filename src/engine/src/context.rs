@@ -13,6 +13,7 @@ use crate::state::State;
 use crate::stored::is_default;
 use crate::task::TaskPlace;
 use crate::used::Used;
+use crate::worktree::Worktree;
 use crate::{
     AccountName, AgentName, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, Millis, RigName, Timestamp,
 };
@@ -232,6 +233,9 @@ pub struct Resume {
     /// The agent's session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
+    /// The worktree in which the work lies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Box<Worktree>>,
 }
 
 impl Resume {

@@ -8,6 +8,7 @@ use crate::bead::BeadEvent;
 use crate::context::ContextEvent;
 use crate::convoy::ConvoyEvent;
 use crate::dispatch::DispatchEvent;
+use crate::merge::MergeEvent;
 use crate::preempt::PreemptionEvent;
 use crate::rig::RigEvent;
 use crate::task::TaskEvent;
@@ -38,6 +39,8 @@ pub enum Event {
     Task(TaskEvent),
     /// Of an agent or its orders.
     Agent(AgentEvent),
+    /// Of a merge.
+    Merge(MergeEvent),
 }
 
 /// An event with its place in the log.
@@ -113,6 +116,7 @@ impl Event {
             Self::Dispatch(e) => match e {
                 DispatchEvent::Started { .. } => "dispatch.started",
                 DispatchEvent::Running { .. } => "dispatch.running",
+                DispatchEvent::Isolated { .. } => "dispatch.isolated",
                 DispatchEvent::StepDone { .. } => "dispatch.step_done",
                 DispatchEvent::Checkpoint { .. } => "dispatch.checkpoint",
                 DispatchEvent::Session { .. } => "dispatch.session",
@@ -168,6 +172,16 @@ impl Event {
                 AgentEvent::Sent { .. } => "order.sent",
                 AgentEvent::Withdrawn { .. } => "order.withdrawn",
             },
+            Self::Merge(e) => match e {
+                MergeEvent::Requested { .. } => "merge.requested",
+                MergeEvent::Began { .. } => "merge.began",
+                MergeEvent::Checking { .. } => "merge.checking",
+                MergeEvent::Landing { .. } => "merge.landing",
+                MergeEvent::Merged { .. } => "merge.merged",
+                MergeEvent::Blocked { .. } => "merge.blocked",
+                MergeEvent::Requeued { .. } => "merge.requeued",
+                MergeEvent::Withdrawn { .. } => "merge.withdrawn",
+            },
         }
     }
 
@@ -191,6 +205,7 @@ impl Event {
             "alert" => serde_json::from_str(body).map(Self::Alert),
             "preemption" => serde_json::from_str(body).map(Self::Preemption),
             "agent" | "order" => serde_json::from_str(body).map(Self::Agent),
+            "merge" => serde_json::from_str(body).map(Self::Merge),
             "task" | "webhook" => serde_json::from_str(body).map(Self::Task),
             _ => serde_json::from_str(body).map(Self::Town),
         };
@@ -205,7 +220,7 @@ impl Event {
 }
 
 /// Every type of event there is.
-pub const KINDS: [&str; 76] = [
+pub const KINDS: [&str; 85] = [
     "town.settings_changed",
     "scheduler.paused",
     "scheduler.resumed",
@@ -282,6 +297,15 @@ pub const KINDS: [&str; 76] = [
     "agent.track_given",
     "order.sent",
     "order.withdrawn",
+    "dispatch.isolated",
+    "merge.requested",
+    "merge.began",
+    "merge.checking",
+    "merge.landing",
+    "merge.merged",
+    "merge.blocked",
+    "merge.requeued",
+    "merge.withdrawn",
 ];
 
 impl From<TownEvent> for Event {
@@ -327,6 +351,11 @@ impl From<TaskEvent> for Event {
 impl From<AgentEvent> for Event {
     fn from(event: AgentEvent) -> Self {
         Self::Agent(event)
+    }
+}
+impl From<MergeEvent> for Event {
+    fn from(event: MergeEvent) -> Self {
+        Self::Merge(event)
     }
 }
 impl From<ConvoyEvent> for Event {

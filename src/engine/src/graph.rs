@@ -1,12 +1,13 @@
 //! Who waits for whom, kept up to date edge by edge: closing a bead costs work proportional to its dependents.
 //!
-//! Invariants: `open_blockers` is the number of blocking edges whose target is unknown or not closed; `blocked`
+//! Invariants: `open_blockers` is the number of blocking edges whose target is unknown, not closed or, if the edge asks
+//! for that, not merged; `blocked`
 //! holds for a bead with such an edge and for every descendant (by parent-child) of an open bead that has one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::BeadId;
-use crate::bead::{DepKind, Dependency};
+use crate::bead::{DepKind, Dependency, End};
 use crate::state::State;
 
 /// Whether some beads may wait for themselves. While none do, which is the rule, nobody looks for cycles.
@@ -44,7 +45,7 @@ impl State {
         }
     }
 
-    /// The number of blocking edges of a bead whose target is not closed.
+    /// The number of blocking edges of a bead that hold it back.
     pub(crate) fn count_open_blockers(&self, id: &BeadId) -> u32 {
         self.beads.number(id).map_or(0, |number| self.count_open_blockers_at(number))
     }
@@ -53,10 +54,14 @@ impl State {
         self.open_blockers_at(number).count() as u32
     }
 
-    /// What a bead itself waits for, by number: the other ends of its blocking edges that are not closed.
+    /// What a bead itself waits for, by number: the other ends of its blocking edges that are not done.
     pub(crate) fn open_blockers_at(&self, number: u32) -> impl Iterator<Item = u32> {
         let blocking = self.beads.ends(number).iter().filter(|end| end.blocks());
-        blocking.map(|end| end.number()).filter(|on| !self.beads.is_closed_at(*on))
+        let is_open = |end: &&End| {
+            let on = end.number();
+            !self.beads.is_closed_at(on) || (end.awaits_merge() && self.is_unmerged(self.beads.name(on)))
+        };
+        blocking.filter(is_open).map(|end| end.number())
     }
 
     /// Recounts one bead's blockers after its edges changed.
@@ -78,20 +83,49 @@ impl State {
         let is_closed = self.is_closed(id);
         if was_closed != is_closed {
             self.recount_convoys(id, is_closed);
+            // Those that wait for its merge go on waiting, or do so already.
+            let unmerged = self.is_unmerged(id);
             let dependents: Vec<BeadId> = self.dependents_of(id).cloned().collect();
             for dependent in dependents {
-                if let Some(entry) = self.beads.get_mut(&dependent) {
-                    let count = entry.open_blockers;
-                    let count = if is_closed { count.saturating_sub(1) } else { count + 1 };
-                    entry.open_blockers = count;
-                    if count == 0 || (count == 1 && !is_closed) {
-                        self.spread_blocked(&dependent);
-                    }
+                if !(unmerged && self.awaits_merge_of(&dependent, id)) {
+                    self.adjust_open_blockers(&dependent, is_closed);
                 }
             }
         }
         // A closed ancestor no longer hands its blockers down.
         self.spread_blocked(id);
+    }
+
+    /// The branch of a bead may have come to be, or into its base: adjusts those that wait for that.
+    pub(crate) fn merging_changed(&mut self, id: &BeadId, was_unmerged: bool) {
+        let is_unmerged = self.is_unmerged(id);
+        // While it is open, everybody waits for it anyway.
+        if was_unmerged == is_unmerged || !self.is_closed(id) {
+            return;
+        }
+        let dependents: Vec<BeadId> = self.dependents_of(id).cloned().collect();
+        for dependent in dependents {
+            if self.awaits_merge_of(&dependent, id) {
+                self.adjust_open_blockers(&dependent, was_unmerged);
+            }
+        }
+    }
+
+    /// Whether one bead waits for another to be merged, not only closed.
+    pub(crate) fn awaits_merge_of(&self, holder: &BeadId, on: &BeadId) -> bool {
+        let edges = self.beads.get(holder).into_iter().flat_map(|entry| &entry.bead.dependencies);
+        edges.into_iter().any(|edge| edge.on == *on && edge.kind == DepKind::MergeBlocks)
+    }
+
+    /// One more of its blockers is done, or no longer is.
+    fn adjust_open_blockers(&mut self, holder: &BeadId, is_done: bool) {
+        let Some(entry) = self.beads.get_mut(holder) else { return };
+        let count = entry.open_blockers;
+        let count = if is_done { count.saturating_sub(1) } else { count + 1 };
+        entry.open_blockers = count;
+        if count == 0 || (count == 1 && !is_done) {
+            self.spread_blocked(holder);
+        }
     }
 
     /// Recomputes `blocked` for a bead and its descendants, and tells the queue about each.
@@ -162,7 +196,10 @@ impl State {
                     continue;
                 }
                 let blocking = entry.bead.dependencies.iter().filter(|d| d.kind.blocks());
-                let open = blocking.filter(|d| !self.is_closed(&d.on));
+                let open = blocking.filter(|d| {
+                    let awaits_merge = d.kind == DepKind::MergeBlocks && self.is_unmerged(&d.on);
+                    awaits_merge || !self.is_closed(&d.on)
+                });
                 found.extend(open.map(|d| (holder.clone(), d.on.clone())));
                 parents.extend(self.parents_of(&holder).filter(|p| seen.insert((*p).clone())).cloned());
             }

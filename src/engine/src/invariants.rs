@@ -43,6 +43,7 @@ impl State {
         self.check_queue()?;
         self.check_tasks()?;
         self.check_agents()?;
+        self.check_merges()?;
         self.check_hunger()
     }
 
@@ -88,6 +89,19 @@ impl State {
         }
         for context in self.contexts.values().filter(|context| context.sent.is_some()) {
             ensure(context.is_open(), || format!("{} is closed, but ordered", context.id))?;
+        }
+        Ok(())
+    }
+
+    /// One merge at a time per rig and base, and the lines are what the records give.
+    fn check_merges(&self) -> Result<(), Violation> {
+        let derived = self.derive_merge_lines();
+        ensure(derived == self.merge_lines, || {
+            format!("merge lines {:?}, derived {derived:?}", self.merge_lines)
+        })?;
+        for (line, waiting) in &self.merge_lines {
+            let under_way = waiting.iter().filter(|(_, bead)| self.merges[bead].is_under_way()).count();
+            ensure(under_way <= 1, || format!("{under_way} merges into {} of {}", line.base, line.rig))?;
         }
         Ok(())
     }
@@ -315,6 +329,8 @@ impl State {
         same("contexts", self.contexts == other.contexts)?;
         same("dispatches", self.dispatches == other.dispatches)?;
         same("convoys", self.convoys == other.convoys)?;
+        same("merges", self.merges == other.merges)?;
+        same("lines of merges", self.merge_lines == other.merge_lines)?;
         same("prefixes", self.rig_by_prefix == other.rig_by_prefix)?;
         let (ours, theirs) = (&self.beads, &other.beads);
         same("dependents", self.dependents.by_id(ours) == other.dependents.by_id(theirs))?;

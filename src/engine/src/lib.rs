@@ -26,6 +26,7 @@ mod idtext;
 mod invariants;
 pub mod like;
 mod lookup;
+pub mod merge;
 pub mod money;
 pub mod plan;
 pub mod preempt;
@@ -53,6 +54,7 @@ mod tx;
 pub mod undo;
 mod used;
 mod watch;
+pub mod worktree;
 
 pub use checkpoint::{CheckpointRow, UnreadableRow};
 pub use command::{Answer, Command};

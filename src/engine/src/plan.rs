@@ -175,6 +175,7 @@ impl State {
             step: context.resume.after.clone(),
             checkpoint: None,
             session: None,
+            worktree: None,
             progress: None,
             cost: Usd::ZERO,
             tokens: 0,

@@ -7,6 +7,7 @@ use crate::bead::{BeadEntry, BeadStatus, Verdict};
 use crate::context::{CloseReason, Context};
 use crate::dispatch::Recovery;
 use crate::graph::Cycles;
+use crate::merge::{MergeRequest, MergeStage};
 use crate::settings::CostSettings;
 use crate::spending::Budget;
 use crate::state::State;
@@ -82,6 +83,10 @@ pub enum ReasonCode {
     AwaitingAgent,
     /// Its worker finished; the close is awaited.
     AwaitingClose,
+    /// Its worker finished; its branch is not merged yet.
+    AwaitingMerge,
+    /// Its branch cannot be merged as it is.
+    MergeConflict,
     /// Held back by a person.
     Held,
     /// Somebody else is on it.
@@ -115,6 +120,7 @@ impl ReasonCode {
             | Self::Cycle
             | Self::Deferred
             | Self::ClaimedElsewhere
+            | Self::MergeConflict
             | Self::CostLimit
             | Self::NoRig
             | Self::NotDispatchable => true,
@@ -129,6 +135,7 @@ impl ReasonCode {
             | Self::AccountCooldown
             | Self::AwaitingAgent
             | Self::AwaitingClose
+            | Self::AwaitingMerge
             | Self::Held
             | Self::RetriesExhausted
             | Self::Running
@@ -201,6 +208,8 @@ impl Listener for Prospect {
             | C::RigDocked
             | C::CircuitBroken
             | C::AwaitingClose
+            | C::AwaitingMerge
+            | C::MergeConflict
             | C::Held
             | C::ClaimedElsewhere
             | C::RetriesExhausted
@@ -268,7 +277,7 @@ impl State {
         let bead = &entry.bead;
         if bead.is_closed() {
             tell(C::Closed, &|| Reason::new(C::Closed, "it is closed"))?;
-            return Some(());
+            return self.walk_merge(entry, &mut tell);
         }
         if let Some(live) = &entry.work.live {
             tell(C::Running, &|| Reason::new(C::Running, format!("{live} runs it")))?;
@@ -369,7 +378,10 @@ impl State {
                     let names: Vec<&str> = ids.iter().map(|on| self.name_of_edge(holder, on)).collect();
                     let through =
                         if holder == id { String::new() } else { format!(" (through its parent {holder})") };
-                    let message = if open {
+                    let merging = |on: &BeadId| self.is_closed(on) && self.is_unmerged(on);
+                    let message = if open && ids.iter().all(merging) {
+                        format!("waits for the merge of {}{through}", list(&ids))
+                    } else if open {
                         format!("waits for {}{through}", list(&ids))
                     } else {
                         format!("depends on {}, which nobody has{through}", list_names(&names))
@@ -491,6 +503,36 @@ impl State {
         Reason { until, ..Reason::new(ReasonCode::CostLimit, message) }
     }
 
+    /// What keeps the branch of a finished bead out of its base.
+    fn walk_merge(
+        &self,
+        entry: &BeadEntry,
+        tell: &mut impl FnMut(ReasonCode, &dyn Fn() -> Reason) -> Option<()>,
+    ) -> Option<()> {
+        use ReasonCode as C;
+        let Some(merge) = self.merges.get(&entry.bead.id).filter(|merge| !merge.is_merged()) else {
+            return Some(());
+        };
+        let MergeRequest { branch, base, bead, .. } = merge;
+        match &merge.stage {
+            MergeStage::Blocked { problem } => tell(C::MergeConflict, &|| {
+                let again = format!("mend {branch} or {base}, then ym scheduler retry {bead}");
+                Reason::new(C::MergeConflict, format!("{} ({branch} into {base}); {again}", problem.words()))
+            }),
+            stage => tell(C::AwaitingMerge, &|| {
+                let what = match stage {
+                    MergeStage::Offered => "waits for somebody to merge it",
+                    MergeStage::Checking { .. } => "is merged on trial, and being checked",
+                    MergeStage::Composing | MergeStage::Landing { .. } => "is being merged",
+                    MergeStage::Waiting | MergeStage::Blocked { .. } | MergeStage::Merged { .. } => {
+                        "stands in line to be merged"
+                    }
+                };
+                Reason::new(C::AwaitingMerge, format!("{branch} {what} into {base}"))
+            }),
+        }
+    }
+
     /// What keeps an unscheduled bead from being tried again.
     fn walk_verdict(
         &self,
@@ -513,6 +555,9 @@ impl State {
                 Reason::new(C::Held, format!("cleared from the schedule by a person; {again}"))
             }),
             None => Some(()),
+            Some(Verdict::Done) if self.merges.get(&entry.bead.id).is_some_and(|m| !m.is_merged()) => {
+                self.walk_merge(entry, tell)
+            }
             Some(Verdict::Done) => tell(C::AwaitingClose, &|| {
                 Reason::new(C::AwaitingClose, "its worker finished; the bead is not closed yet")
             }),

@@ -134,6 +134,18 @@ impl Settings {
         })
     }
 
+    /// Where work of a rig is done whose formula says nothing about it.
+    pub fn isolation(&self, rig: &RigName) -> Isolation {
+        let of_rig = self.rigs.get(rig).and_then(|rig| rig.worker.isolation);
+        of_rig.or(self.worker.isolation).unwrap_or_default()
+    }
+
+    /// What has to go well on a merged tree of a rig, where the formula names nothing.
+    pub fn check_command(&self, rig: &RigName) -> Option<&Vec<String>> {
+        let of_rig = self.rigs.get(rig).and_then(|rig| rig.worker.check.as_ref());
+        of_rig.or(self.worker.check.as_ref())
+    }
+
     /// The agent command configured for this rig.
     pub fn agent_command(&self, rig: &RigName) -> Option<&Vec<String>> {
         let of_rig = self.rigs.get(rig).and_then(|r| r.worker.agent.as_ref());
@@ -300,6 +312,10 @@ pub struct WorkerSettings {
     pub executor: Option<String>,
     /// The merge strategy used when none is named.
     pub merge: Option<Merge>,
+    /// Where work is done whose formula says nothing about it.
+    pub isolation: Option<Isolation>,
+    /// What has to go well on a merged tree, where the formula names nothing.
+    pub check: Option<Vec<String>>,
 }
 
 /// Per-rig settings from the config file.
@@ -327,15 +343,26 @@ pub struct AccountSettings {
     pub cooldown: Option<Millis>,
 }
 
+/// Where a dispatch works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Isolation {
+    /// In the rig's own directory.
+    #[default]
+    None,
+    /// In a git worktree of its own.
+    Worktree,
+}
+
 /// What happens to a finished branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Merge {
-    /// Push to the base branch.
+    /// We merge it into the base.
     Direct,
-    /// Open a merge request.
+    /// It is announced, and somebody else merges it.
     Mr,
-    /// Stay on the branch.
+    /// It stays where it is, and nobody is told.
     Local,
 }
 

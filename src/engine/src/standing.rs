@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::BeadId;
 use crate::bead::{BeadEntry, Verdict};
 use crate::context::Context;
+use crate::merge::{MergeRequest, MergeStage};
 use crate::readiness::ReasonCode;
 use crate::state::State;
 
@@ -76,6 +77,9 @@ impl State {
             // Its convoy has asked for it: it gets its context as soon as it is ready.
             None if self.will_be_fed(entry) => self.waiting(entry),
             None => Standing::Open,
+            Some(Verdict::Done) if self.merges.get(id).is_some_and(|m| m.problem().is_some()) => {
+                Standing::Blocked
+            }
             Some(Verdict::Done) => Standing::Done,
             Some(Verdict::Failed) => Standing::Failed,
             Some(Verdict::Unavailable) => Standing::Blocked,
@@ -114,6 +118,15 @@ impl State {
                 continue;
             }
             let Some(entry) = self.beads.get(&next) else { continue };
+            // Whoever waits for a closed bead waits for its merge, which somebody else may never make.
+            let is_stuck =
+                |merge: &MergeRequest| merge.problem().is_some() || merge.stage == MergeStage::Offered;
+            let merge_is_stuck = entry.bead.is_closed()
+                && !asked.contains(&next)
+                && self.merges.get(&next).is_some_and(is_stuck);
+            if merge_is_stuck {
+                continue;
+            }
             let moves = entry.bead.is_closed() || entry.work.live.is_some();
             let will_move = moves || (dispatches_by_itself && self.waits_only_for_room_time_and_beads(entry));
             if !will_move {
@@ -151,8 +164,8 @@ impl State {
     fn waits_only_for_room_time_and_beads(&self, entry: &BeadEntry) -> bool {
         use ReasonCode as C;
         if entry.work.verdict == Some(Verdict::Done) {
-            // Its tracker closes it, or its time runs out and it is tried again.
-            return true;
+            // Its branch is merged, its tracker closes it, or its time runs out and it is tried again.
+            return self.merges.get(&entry.bead.id).is_none_or(|merge| merge.problem().is_none());
         }
         let context = entry.work.context.as_ref().and_then(|id| self.contexts.get(id));
         let never_room =
@@ -172,6 +185,8 @@ impl State {
             | C::RigDocked
             | C::CircuitBroken
             | C::AwaitingClose
+            | C::AwaitingMerge
+            | C::MergeConflict
             | C::Held
             | C::ClaimedElsewhere
             | C::RetriesExhausted

@@ -15,6 +15,7 @@ use crate::edges::Edges;
 use crate::event::{Event, Recorded};
 use crate::forecast::History;
 use crate::graph::Cycles;
+use crate::merge::{MergeLines, MergeRequest};
 use crate::preempt::{Cycle, VictimKey};
 use crate::queue::{ClassKey, Lane, OrderKey, Queue};
 use crate::rig::Rig;
@@ -51,6 +52,8 @@ pub struct State {
     pub(crate) tasks: BTreeMap<BeadId, Task>,
     /// Registered agents.
     pub(crate) agents: BTreeMap<AgentName, Agent>,
+    /// What is to become of the branches that workers left behind, by bead.
+    pub(crate) merges: BTreeMap<BeadId, MergeRequest>,
     /// What became of all of them so far.
     pub(crate) task_counts: TaskCounts,
     /// Beads that vanished from their workspace, with their history, for when they come back.
@@ -97,6 +100,8 @@ pub struct State {
     pub(crate) renewed_at: Option<Timestamp>,
     pub(crate) task_index: TaskIndex,
     pub(crate) roster: Roster,
+    /// Merges that wait for their turn or are under way.
+    pub(crate) merge_lines: MergeLines,
     /// How long work took, for forecasts.
     pub(crate) history: History,
     // What the next checkpoint must write.
@@ -130,6 +135,7 @@ impl State {
             Event::Preemption(event) => self.apply_preemption(event, recorded.at),
             Event::Task(event) => self.apply_task(event, recorded.at),
             Event::Agent(event) => self.apply_agent(event, recorded.at),
+            Event::Merge(event) => self.apply_merge(event),
         }
         self.ring_due_timers();
     }
@@ -167,6 +173,7 @@ impl State {
             self.beads.values().filter_map(|e| Some((e.bead.id.clone(), e.work.verdict?))).collect();
         self.open_contexts = self.contexts.values().filter(|c| c.is_open()).map(|c| c.id.clone()).collect();
         self.history = self.derive_history();
+        self.merge_lines = self.derive_merge_lines();
         self.rebuild_hands();
         self.rebuild_queue();
         self.rebuild_tasks();
@@ -351,6 +358,7 @@ impl State {
             self.dispatches.remove(&dispatch);
             self.touch_dispatch(&dispatch);
         }
+        self.forget_merge(id);
         self.dirty.insert(Entity::Bead(id.clone()));
         self.beads.forget_name(id);
         self.gone.forget_name(id);
@@ -373,6 +381,9 @@ impl State {
     }
     pub(crate) fn touch_agent(&mut self, name: &AgentName) {
         self.dirty.insert(Entity::Agent(name.clone()));
+    }
+    pub(crate) fn touch_merge(&mut self, bead: &BeadId) {
+        self.dirty.insert(Entity::Merge(bead.clone()));
     }
     pub(crate) fn touch_alert(&mut self, id: &AlertId) {
         self.dirty.insert(Entity::Alert(id.clone()));

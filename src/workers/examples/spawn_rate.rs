@@ -34,6 +34,7 @@ fn order(round: u32, n: usize, run_dir: &Path) -> Result<StartOrder, Box<dyn std
         kill_grace: Millis::seconds(10),
         hard_cap: Some(Millis::minutes(10)),
         first_step: 0,
+        worktree: None,
         session: None,
     };
     Ok(StartOrder { dispatch, spec })

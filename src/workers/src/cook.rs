@@ -6,8 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use yard_engine::settings::Isolation;
+
 use crate::formula::{
-    BUILT_IN_VARIABLES, Completion, Formula, FormulaStep, Isolation, Program, is_variable_name, variable_name,
+    BUILT_IN_VARIABLES, Completion, Formula, FormulaStep, Program, is_variable_name, variable_name,
 };
 use crate::preset::AgentPreset;
 use crate::spec::StepSpec;
@@ -42,6 +44,8 @@ pub struct CookInput<'a> {
     pub agent_command: Option<&'a [String]>,
     /// The bead comes from a beads workspace, where its agent closes it.
     pub workspace: bool,
+    /// Where a formula works that says nothing about it.
+    pub isolation: Isolation,
 }
 
 /// A formula with everything filled in.
@@ -55,6 +59,10 @@ pub struct Cooked {
     pub unavailable_codes: Vec<i32>,
     /// What closes the bead.
     pub completion: Completion,
+    /// Where it works.
+    pub isolation: Isolation,
+    /// What has to go well on the merged tree before it becomes the base.
+    pub check: Option<StepSpec>,
 }
 
 /// Why a formula cannot be cooked for a bead.
@@ -108,9 +116,6 @@ pub enum CookError {
         "{0} is too long for an argument or a variable (at most {MAX_ARGUMENT} bytes): give long text on stdin"
     )]
     TooLong(String),
-    /// Worktrees are yet to come.
-    #[error("isolation = \"worktree\" is not supported yet")]
-    Worktree,
     /// A workspace's beads are closed by their agents.
     #[error(
         "completion = \"exit\" cannot be used here: a workspace's beads are closed by their agent (completion = \"close\")"
@@ -120,10 +125,6 @@ pub enum CookError {
 
 /// Fills in a formula.
 pub fn cook(formula: &Formula, input: &CookInput<'_>) -> Result<Cooked, CookError> {
-    match formula.isolation {
-        Isolation::None => {}
-        Isolation::Worktree => return Err(CookError::Worktree),
-    }
     let completion = match (formula.completion, input.workspace) {
         (Some(Completion::Exit), true) => return Err(CookError::ExitInWorkspace),
         (Some(completion), _) => completion,
@@ -134,7 +135,14 @@ pub fn cook(formula: &Formula, input: &CookInput<'_>) -> Result<Cooked, CookErro
     let env = environment(input, &vars)?;
     let kitchen = Kitchen { input, prompt: prompt(input), vars: &vars };
     let steps: Result<_, _> = formula.steps.iter().map(|step| kitchen.step(step)).collect();
-    Ok(Cooked { steps: steps?, env, unavailable_codes: formula.unavailable.clone(), completion })
+    Ok(Cooked {
+        steps: steps?,
+        env,
+        unavailable_codes: formula.unavailable.clone(),
+        completion,
+        isolation: formula.isolation.unwrap_or(input.isolation),
+        check: formula.check.as_ref().map(|check| kitchen.step(check)).transpose()?,
+    })
 }
 
 /// The values of the declared variables.

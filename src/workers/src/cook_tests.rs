@@ -12,6 +12,7 @@ struct Case {
     title: String,
     description: String,
     workspace: bool,
+    isolation: Isolation,
 }
 
 fn case() -> Case {
@@ -21,6 +22,7 @@ fn case() -> Case {
         title: "Mend the fence".into(),
         description: "It leans.".into(),
         workspace: false,
+        isolation: Isolation::None,
     }
 }
 
@@ -43,6 +45,7 @@ impl Case {
             args: "be quick",
             agent_command: self.agent.as_deref(),
             workspace: self.workspace,
+            isolation: self.isolation,
         };
         cook(&formula, &input)
     }
@@ -141,7 +144,17 @@ fn what_closes_a_bead_depends_on_where_it_lives() {
     assert_eq!(case.cook(plain).expect("cooked").completion, Completion::Close);
     let exit = format!("completion='exit'\n{plain}");
     assert_eq!(case.cook(&exit), Err(CookError::ExitInWorkspace));
-    let worktree = format!("isolation='worktree'\n{plain}");
-    let error = case.cook(&worktree).expect_err("not yet").to_string();
-    assert!(error.contains("not supported yet"), "{error}");
+}
+
+#[test]
+fn a_formula_says_where_it_works_and_what_checks_a_merge() {
+    let plain = "[[steps]]\nargv=['p']\n";
+    let mut case = case();
+    assert_eq!(case.cook(plain).expect("cooked").isolation, Isolation::None);
+    case.isolation = Isolation::Worktree;
+    assert_eq!(case.cook(plain).expect("cooked").isolation, Isolation::Worktree);
+    let cooked = case.cook(&format!("isolation='none'\n{plain}[check]\nargv=['test', '{{{{bead}}}}']\n"));
+    let cooked = cooked.expect("cooked");
+    assert_eq!(cooked.isolation, Isolation::None);
+    assert_eq!(cooked.check.expect("a check").argv, ["test", "gt-abc"]);
 }

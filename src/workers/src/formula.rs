@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use yard_engine::settings::Isolation;
 use yard_engine::{FormulaName, Millis};
 
 /// The largest formula file that is read.
@@ -31,17 +32,6 @@ pub enum Completion {
     Exit,
     /// Its agent, who closes it in the workspace.
     Close,
-}
-
-/// Where a dispatch works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Isolation {
-    /// In the rig's own directory.
-    #[default]
-    None,
-    /// In a git worktree of its own.
-    Worktree,
 }
 
 /// A variable a formula declares.
@@ -84,12 +74,14 @@ pub struct Formula {
     pub description: Option<String>,
     /// What closes the bead, if the formula says so.
     pub completion: Option<Completion>,
-    /// Where it works.
-    pub isolation: Isolation,
+    /// Where it works, if the formula says so.
+    pub isolation: Option<Isolation>,
     /// The variables that may be given.
     pub vars: BTreeMap<String, Variable>,
     /// The phases, in order; at least one.
     pub steps: Vec<FormulaStep>,
+    /// What has to go well on the merged tree before it becomes the base.
+    pub check: Option<FormulaStep>,
     /// Exit codes that mean "unavailable, try later".
     pub unavailable: Vec<i32>,
     /// After a crash, go on with the step that failed instead of beginning again.
@@ -134,8 +126,8 @@ struct Document {
     name: Option<String>,
     description: Option<String>,
     completion: Option<Completion>,
-    #[serde(default)]
-    isolation: Isolation,
+    isolation: Option<Isolation>,
+    check: Option<StepTable>,
     #[serde(default)]
     vars: BTreeMap<String, VariableTable>,
     #[serde(default)]
@@ -271,11 +263,20 @@ fn check(name: &FormulaName, text: &str) -> Result<Formula, String> {
         description: document.description,
         completion: document.completion,
         isolation: document.isolation,
+        check: document.check.map(check_of_merge).transpose()?,
         vars,
         steps,
         unavailable: document.retry.unavailable,
         resumes: document.retry.resume,
     })
+}
+
+/// The check of a merged tree is a step of its own, outside the others.
+fn check_of_merge(table: StepTable) -> Result<FormulaStep, String> {
+    if table.id.is_some() || table.stdin.is_some() {
+        return Err("[check] takes argv or shell, and a timeout".to_owned());
+    }
+    check_step(0, StepTable { id: Some("check".to_owned()), ..table })
 }
 
 fn check_step(index: usize, table: StepTable) -> Result<FormulaStep, String> {
@@ -356,11 +357,13 @@ mod tests {
             "name = 'test'\ncompletion = 'close'\nisolation = 'worktree'\n\
              [vars.model]\ndefault = 'sonnet'\n[vars.n]\ndefault = 3\n[vars.must]\n\
              [[steps]]\nid = 'work'\nargv = ['a', '{{model}}']\nstdin = '{{prompt}}'\ntimeout = '2h'\n\
-             [[steps]]\nshell = 'cargo test'\n[retry]\nunavailable = [69, 70]\n",
+             [[steps]]\nshell = 'cargo test'\n[check]\nshell = 'make test'\n[retry]\nunavailable = [69, 70]\n",
         )
         .expect("valid");
         assert_eq!(formula.completion, Some(Completion::Close));
-        assert_eq!(formula.isolation, Isolation::Worktree);
+        assert_eq!(formula.isolation, Some(Isolation::Worktree));
+        let check = formula.check.expect("a check");
+        assert_eq!((check.id.as_str(), check.program), ("check", Program::Shell("make test".into())));
         assert_eq!(formula.vars["n"].default.as_deref(), Some("3"));
         assert_eq!(formula.vars["must"].default, None);
         assert_eq!(formula.steps[0].timeout, Some(Millis::minutes(120)));
@@ -389,6 +392,9 @@ mod tests {
             (format!("[vars.a-b]\n[vars.a_b]\n{step}"), "environment"),
             (format!("{step}[retry]\nunavailable=[0]\n"), "1 to 255"),
             (format!("completion='never'\n{step}"), "never"),
+            (format!("isolation='chroot'\n{step}"), "chroot"),
+            (format!("{step}[check]\ntimeout='1m'\n"), "'check' runs nothing"),
+            (format!("{step}[check]\nargv=['x']\nstdin='y'\n"), "[check]"),
         ] {
             let error = parse(&text).expect_err(&text);
             assert!(error.contains(word), "{error} should name {word}");

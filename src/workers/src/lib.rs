@@ -13,6 +13,7 @@ mod claim;
 mod cook;
 mod forkserver;
 mod formula;
+mod git;
 mod log;
 mod pool;
 mod preset;
@@ -28,14 +29,18 @@ mod wire;
 
 pub use cook::{CookError, CookInput, Cooked, cook};
 pub use forkserver::forkserver_main;
-pub use formula::{Completion, Formula, FormulaError, FormulaStep, Isolation, Program, Variable};
+pub use formula::{Completion, Formula, FormulaError, FormulaStep, Program, Variable};
+pub use git::{
+    Composed, Condemned, GitError, Landed, MergeOrder, branches_under, compose, disk_use, is_in_base, land,
+    remove_worktree,
+};
 pub use pool::{Helper, LocalPool, Waker};
 pub use preset::AgentPreset;
 pub use record::{ExitCause, ExitRecord, YIELDED};
 pub use report::{Recovered, WorkerReport};
 pub use shim::shim_main;
 pub use socket::{SocketAddress, socket_address};
-pub use spec::{RunSpec, StartOrder, StepSpec};
+pub use spec::{RunSpec, StartOrder, StepSpec, WorktreePlace, WorktreeSpec};
 
 /// What tells a live process of this machine from a later one with the same number; none if it is dead.
 pub fn process_mark(pid: u32) -> Option<String> {

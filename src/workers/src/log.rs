@@ -8,18 +8,23 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
+/// So much of the last output is kept at hand.
+const TAIL: usize = 2048;
+
 /// A size-capped log file.
 #[derive(Debug)]
 pub(crate) struct Log {
     path: PathBuf,
     half: u64,
     file: Option<(File, u64)>,
+    /// The end of what was written last.
+    tail: Vec<u8>,
 }
 
 impl Log {
     /// A log that does not exist until something is written.
     pub(crate) fn new(path: PathBuf, cap: u64) -> Self {
-        Self { path, half: (cap / 2).max(1), file: None }
+        Self { path, half: (cap / 2).max(1), file: None, tail: Vec::new() }
     }
 
     /// Whether anything has been written.
@@ -27,8 +32,16 @@ impl Log {
         self.file.is_some()
     }
 
+    /// The last line that says something, if it is not too long ago.
+    pub(crate) fn last_line(&self) -> Option<String> {
+        let text = String::from_utf8_lossy(&self.tail);
+        text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(ToOwned::to_owned)
+    }
+
     /// Writes, turning the file over as often as needed.
     pub(crate) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        self.tail.clear();
+        self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL)..]);
         // Of a piece larger than both halves only the end would remain.
         let keep = usize::try_from(self.half.saturating_mul(2)).unwrap_or(usize::MAX);
         bytes = &bytes[bytes.len().saturating_sub(keep)..];

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 use yard_engine::money::Usd;
 use yard_engine::session::Session;
+use yard_engine::worktree::Worktree;
 use yard_engine::{Millis, Timestamp};
 
 /// The exit code by which a worker says that it gave way.
@@ -29,6 +30,8 @@ pub enum ExitCause {
     ExecFailed,
     /// It was asked to give way, and did between two steps.
     Yielded,
+    /// Its steps ran well, but what is in its worktree cannot be put on its branch.
+    Unfinished,
 }
 
 /// How a dispatch ended. Written once, after everything it started is gone.
@@ -61,6 +64,9 @@ pub struct ExitRecord {
     /// The session its output named last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
+    /// The worktree it worked in, as it left it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Box<Worktree>>,
     /// More about it, for a person: the reason given with a stop request, why a program could not be run, or what could not be ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -86,6 +92,8 @@ pub(crate) enum Line {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         group: Option<String>,
     },
+    /// It works in a worktree.
+    Worktree { worktree: Worktree, at: Timestamp },
     /// A step's program runs.
     Running { pid: u32, step: String, at: Timestamp },
     /// A step finished well.
@@ -141,6 +149,8 @@ pub(crate) struct Story {
     pub group: Option<String>,
     /// The first program's process id and when it began.
     pub running: Option<(u32, Timestamp)>,
+    /// The worktree it works in.
+    pub worktree: Option<Worktree>,
     /// Steps finished, in order.
     pub steps: Vec<String>,
     /// It should give way.
@@ -169,6 +179,7 @@ impl Story {
                 Line::Running { pid, at, .. } => {
                     story.running.get_or_insert((pid, at));
                 }
+                Line::Worktree { worktree, .. } => story.worktree = Some(worktree),
                 Line::Step { id, .. } => story.steps.push(id),
                 Line::Stop { grace_ms, reason, .. } => story.stop = Some((grace_ms, reason)),
                 Line::Yield { wanted, .. } => story.yield_wanted = wanted,

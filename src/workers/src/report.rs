@@ -2,6 +2,7 @@
 
 use yard_engine::money::Usd;
 use yard_engine::session::Session;
+use yard_engine::worktree::Worktree;
 use yard_engine::{DispatchId, Timestamp};
 
 use crate::record::ExitRecord;
@@ -18,6 +19,13 @@ pub enum WorkerReport {
         pid: u32,
         /// Since when.
         at: Timestamp,
+    },
+    /// It works in a worktree.
+    Isolated {
+        /// Which attempt.
+        dispatch: DispatchId,
+        /// Where.
+        worktree: Box<Worktree>,
     },
     /// The first program could not be run.
     StartFailed {
@@ -74,6 +82,7 @@ impl WorkerReport {
     pub fn dispatch(&self) -> &DispatchId {
         match self {
             Self::Running { dispatch, .. }
+            | Self::Isolated { dispatch, .. }
             | Self::StartFailed { dispatch, .. }
             | Self::StepDone { dispatch, .. }
             | Self::Metered { dispatch, .. }

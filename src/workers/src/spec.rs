@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use yard_engine::session::Session;
+use yard_engine::worktree::Worktree;
 use yard_engine::{DispatchId, Millis};
 
 use crate::preset::AgentPreset;
@@ -47,6 +48,9 @@ pub struct RunSpec {
     /// Index of the step to begin with: a resumed dispatch skips what is finished.
     #[serde(default)]
     pub first_step: usize,
+    /// The worktree it works in; `cwd` is then only where that comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<WorktreeSpec>,
     /// The agent's session of an earlier attempt, to go on with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
@@ -57,6 +61,44 @@ impl RunSpec {
     pub(crate) fn variable(&self, name: &str) -> Option<&str> {
         self.env.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
+}
+
+/// A git worktree that a dispatch works in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorktreeSpec {
+    /// A directory in the repository: the rig's.
+    pub repo: PathBuf,
+    /// Where the worktree lies.
+    pub path: PathBuf,
+    /// What is checked out there.
+    pub place: WorktreePlace,
+    /// The words under which whatever the worker did not commit is committed.
+    pub message: String,
+}
+
+/// What is checked out in a worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorktreePlace {
+    /// A new branch.
+    New {
+        /// The dispatch it is made for.
+        made_for: DispatchId,
+        /// Its name.
+        branch: String,
+        /// Where it begins; by default at the branch that the repository is on.
+        base: Option<String>,
+    },
+    /// What an earlier attempt left there.
+    Again {
+        /// As it was known then.
+        worktree: Worktree,
+    },
+    /// A commit without a branch; the worktree goes away with the dispatch.
+    Detached {
+        /// Which one.
+        commit: String,
+    },
 }
 
 /// One dispatch and what it runs.

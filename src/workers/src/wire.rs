@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use yard_engine::money::Usd;
 use yard_engine::session::Session;
+use yard_engine::worktree::Worktree;
 use yard_engine::{DispatchId, Millis, Timestamp};
 
 use crate::record::ExitRecord;
@@ -61,6 +62,11 @@ pub(crate) enum FromShim {
         dispatch: DispatchId,
         pid: u32,
         at: Timestamp,
+    },
+    /// It works in a worktree.
+    Isolated {
+        dispatch: DispatchId,
+        worktree: Box<Worktree>,
     },
     StartFailed {
         dispatch: DispatchId,

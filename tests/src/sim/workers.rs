@@ -178,6 +178,7 @@ pub(super) fn exit(code: Option<i32>, signal: Option<i32>, stopped: bool, catego
         awaits_close: false,
         active: None,
         resumes: false,
+        worktree: None,
         category,
         message: "it ended".to_owned(),
     }

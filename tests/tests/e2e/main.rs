@@ -1,6 +1,7 @@
 //! End to end: the real `ym`, real processes, real files.
 
 mod agents;
+mod branches;
 mod concurrency;
 mod console;
 mod convoys;

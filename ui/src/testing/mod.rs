@@ -187,6 +187,7 @@ impl Yard {
             active: None,
             message: message.to_owned(),
             resumes: false,
+            worktree: None,
         };
         self.act(|tx| tx.worker_ended(&dispatch, &exit));
         self.pass();

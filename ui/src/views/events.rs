@@ -82,6 +82,7 @@ pub(crate) fn bead_of(event: &Recorded) -> Option<BeadId> {
         | Event::Dispatch(_)
         | Event::Preemption(_)
         | Event::Task(_)
+        | Event::Merge(_)
         | Event::Agent(AgentEvent::Sent { .. } | AgentEvent::Withdrawn { .. }) => true,
         Event::Town(_) | Event::Rig(_) | Event::Convoy(_) | Event::Alert(_) | Event::Agent(_) => false,
     };

@@ -7,6 +7,7 @@ mod family;
 mod mcp;
 mod sling;
 mod worker;
+mod worktree;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,6 +21,7 @@ pub(crate) use family::{ConfigCmd, HttpCmd, JournalCmd, RigAdd, RigCmd, Schedule
 pub(crate) use mcp::McpArgs;
 pub(crate) use sling::{AddArgs, MergeWord, SlingArgs};
 pub(crate) use worker::{WorkerArgs, WorkerCmd};
+pub(crate) use worktree::WorktreeCmd;
 
 use crate::words::{self, Since};
 
@@ -336,6 +338,12 @@ pub(crate) enum Cmd {
         /// Only the workspace of this rig
         rig: Option<String>,
     },
+    /// Look after the git worktrees of dispatches
+    #[command(
+        subcommand,
+        after_long_help = "Example:\n  ym worktree list\n\nym help worktrees is the short manual."
+    )]
+    Worktree(WorktreeCmd),
     /// Check the health of the town
     #[command(after_long_help = "Example:\n  ym doctor --fix")]
     Doctor {

@@ -1,8 +1,8 @@
 //! `ym convoy …`
 
-use serde_json::json;
-use yard_client::Ask;
+use serde_json::{Value, json};
 use yard_client::views::{ConvoyList, ConvoyView, LaunchView, StageOutcome, StageView, StrandedList};
+use yard_client::{Ask, Safe};
 use yard_engine::Command;
 use yard_engine::command::NewConvoy;
 
@@ -25,10 +25,25 @@ pub(super) fn run(session: &mut Session, command: ConvoyCmd) -> Done {
         ConvoyCmd::Check { id, dry_run } => change(session, Command::ConvoyCheck { id, dry_run }),
         ConvoyCmd::Stranded => stranded(session),
         ConvoyCmd::Close { id, reason, force } => change(session, Command::ConvoyClose { id, reason, force }),
-        ConvoyCmd::Land { id, force, dry_run } => change(session, Command::ConvoyLand { id, force, dry_run }),
+        ConvoyCmd::Land { id, force, dry_run } => land(session, Command::ConvoyLand { id, force, dry_run }),
         ConvoyCmd::Watch { id, addr } => watch(session, id, addr, true),
         ConvoyCmd::Unwatch { id, addr } => watch(session, id, addr, false),
     }
+}
+
+/// Says what became of it, and which branches somebody still has to merge.
+fn land(session: &mut Session, command: Command) -> Done {
+    let document = session.command(command)?;
+    let code = say(session, &document, |outcome| outcome.message.clone())?;
+    if !session.out.json() && !session.out.quiet() {
+        let answer: Value = serde_json::from_str(document.get())?;
+        let text = |merge: &Value, key: &str| merge[key].as_str().unwrap_or_default().to_owned();
+        for merge in answer["branches"].as_array().into_iter().flatten() {
+            let (bead, branch, base) = (text(merge, "bead"), text(merge, "branch"), text(merge, "base"));
+            session.out.line(Safe(&format!("  {bead}: {branch} is not in {base} yet")))?;
+        }
+    }
+    Ok(code)
 }
 
 fn stage(session: &mut Session, targets: Vec<String>, title: Option<String>, launch: bool) -> Done {

@@ -26,6 +26,7 @@ mod status;
 mod wait;
 mod worker;
 mod workspace;
+mod worktree;
 
 use serde::Deserialize;
 use yard_client::{Document, Safe};
@@ -88,6 +89,7 @@ pub(crate) fn run(session: &mut Session, cli: Cli) -> Done {
         Cmd::Stop { timeout, leave_running } => daemon::stop(session, timeout, leave_running),
         Cmd::Alerts { all, ack } => alerts::alerts(session, all, ack),
         Cmd::Poke { rig } => alerts::poke(session, rig),
+        Cmd::Worktree(command) => worktree::run(session, command),
         Cmd::Doctor { fix } => doctor::doctor(session, fix),
         Cmd::Http(command) => http::run(session, &command),
         Cmd::Journal(command) => journal::run(session, command),

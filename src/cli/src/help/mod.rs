@@ -20,7 +20,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Look", &["why", "forecast", "show", "logs", "events", "alerts"]),
     ("Step in", &["cancel", "kill", "preempt", "hold", "unhold", "priority", "undo", "redo"]),
     ("Agents and workers", &["agent", "worker", "mcp"]),
-    ("Set up", &["config", "http", "doctor", "journal", "completions", "man"]),
+    ("Set up", &["config", "http", "worktree", "doctor", "journal", "completions", "man"]),
 ];
 
 const EXAMPLES: &str = "\

@@ -13,6 +13,7 @@ mod stage;
 mod status;
 mod table;
 mod tree;
+mod worktree;
 mod wrap;
 
 pub(crate) use agent::{agent_line, agent_why, agents, claimed, inbox, tracks};
@@ -27,6 +28,7 @@ pub(crate) use show::{bead, context, dispatch, why};
 pub(crate) use stage::{launched, staged};
 pub(crate) use status::{status, waited};
 pub(crate) use table::Table;
+pub(crate) use worktree::worktrees;
 
 use yard_engine::Standing;
 use yard_engine::readiness::Reason;

@@ -91,6 +91,7 @@ fn sentence(event: &Event) -> Option<(String, String)> {
         | Event::Bead(_)
         | Event::Context(_)
         | Event::Dispatch(_)
+        | Event::Merge(_)
         | Event::Preemption(_) => None,
         Event::Task(event) => Some((task_sentence(event), String::new())),
         Event::Agent(event) => Some(agent_sentence(event)),

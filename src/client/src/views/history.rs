@@ -7,6 +7,7 @@ use yard_engine::agent::AgentEvent;
 use yard_engine::bead::{BeadEvent, Verdict};
 use yard_engine::context::ContextEvent;
 use yard_engine::dispatch::{DispatchEvent, Next, Outcome, Said};
+use yard_engine::merge::{MergeEvent, MergeStage};
 use yard_engine::preempt::PreemptionEvent;
 use yard_engine::{Event, Recorded, Seq, Timestamp};
 
@@ -38,6 +39,7 @@ pub fn history_line(recorded: &Recorded) -> Option<HistoryLine> {
         Event::Dispatch(event) => dispatch_line(event)?,
         Event::Preemption(event) => preemption_line(event),
         Event::Agent(event) => agent_line(event)?,
+        Event::Merge(event) => merge_line(event),
         Event::Convoy(_) | Event::Town(_) | Event::Rig(_) | Event::Alert(_) | Event::Task(_) => return None,
     };
     let (to, actor) = (to.to_owned(), actor.into_owned());
@@ -124,6 +126,13 @@ fn dispatch_line(event: &DispatchEvent) -> Option<Line<'_>> {
             ("running", format!("{} starts", dispatch.id), "scheduler".into())
         }
         DispatchEvent::Running { id, .. } => ("running", format!("{id} runs"), "scheduler".into()),
+        DispatchEvent::Isolated { worktree, .. } => {
+            let words = match &worktree.head {
+                None => format!("works on branch {} from {}", worktree.branch, worktree.base),
+                Some(head) => format!("left branch {} at {}", worktree.branch, short(head)),
+            };
+            ("running", words, "worker".into())
+        }
         DispatchEvent::StepDone { step, .. } => ("running", format!("step {step} done"), "worker".into()),
         DispatchEvent::Checkpoint { note, .. } => {
             ("running", format!("checkpoint: {}", first_line(note)), "worker".into())
@@ -182,6 +191,37 @@ fn agent_line(event: &AgentEvent) -> Option<Line<'_>> {
     })
 }
 
+fn merge_line(event: &MergeEvent) -> Line<'_> {
+    let done = |words: String| ("done", words, Cow::Borrowed("scheduler"));
+    match event {
+        MergeEvent::Requested { merge } if merge.stage == MergeStage::Offered => {
+            done(format!("branch {} is kept for whoever merges it into {}", merge.branch, merge.base))
+        }
+        MergeEvent::Requested { merge } => {
+            done(format!("branch {} stands in line to be merged into {}", merge.branch, merge.base))
+        }
+        MergeEvent::Began { .. } => done("is being merged".to_owned()),
+        MergeEvent::Checking { run, commit, .. } => {
+            done(format!("{run} checks the merged tree {}", short(commit)))
+        }
+        MergeEvent::Landing { onto, commit, .. } => {
+            done(format!("the base goes from {} to {}", short(onto), short(commit)))
+        }
+        MergeEvent::Merged { commit, .. } => done(format!("merged as {}", short(commit))),
+        MergeEvent::Blocked { problem, .. } => ("blocked", problem.words(), "scheduler".into()),
+        MergeEvent::Requeued { why, .. } => done(format!("stands in line again: {why}")),
+        MergeEvent::Withdrawn { why, verdict, .. } => {
+            let to = verdict.map_or("open", |verdict| after(Next::Settled(verdict)));
+            (to, format!("is not merged: {why}"), "scheduler".into())
+        }
+    }
+}
+
+/// As much of a commit as people read.
+fn short(commit: &str) -> &str {
+    commit.get(..10).unwrap_or(commit)
+}
+
 fn preemption_line(event: &PreemptionEvent) -> Line<'_> {
     match event {
         PreemptionEvent::Requested { cycle, actor, .. } => {
@@ -204,7 +244,9 @@ fn after(next: Next) -> &'static str {
     match next {
         Next::BackInQueue | Next::Requeued => "queued",
         Next::GivenBack => "open",
-        Next::Finished | Next::AwaitingClose { .. } | Next::Settled(Verdict::Done) => "done",
+        Next::Finished | Next::AwaitingMerge | Next::AwaitingClose { .. } | Next::Settled(Verdict::Done) => {
+            "done"
+        }
         Next::Settled(Verdict::Failed) => "failed",
         Next::Settled(Verdict::Unavailable) => "blocked",
         Next::Settled(Verdict::Cancelled) => "cancelled",

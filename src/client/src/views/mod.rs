@@ -21,6 +21,7 @@ mod stranded;
 pub mod task;
 #[cfg(test)]
 mod testing;
+mod worktree;
 mod writer;
 
 pub use agent::{
@@ -51,3 +52,4 @@ pub use status::{
     StatusView, StuckView, WaitView, resting_accounts, running, spending, status,
 };
 pub use stranded::{StrandedList, StrandedView, stranded};
+pub use worktree::{PruneFailure, PruneView, WorktreeList, WorktreeView};

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use yard_engine::context::{Context, ContextFields, Resume};
 use yard_engine::dispatch::{Dispatch, Outcome};
+use yard_engine::merge::MergeRequest;
 use yard_engine::money::Usd;
 use yard_engine::readiness::Reason;
 use yard_engine::{BeadId, ContextId, DispatchId, Millis, Recorded, Standing, State, Timestamp};
@@ -21,6 +22,9 @@ pub struct ShowView {
     pub context: Option<ContextView>,
     /// Every attempt.
     pub dispatches: Vec<DispatchView>,
+    /// What is to become of the branch its work is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge: Option<MergeRequest>,
     /// Every event that named it, as far as the log is kept.
     pub events: Vec<Value>,
 }

@@ -1,5 +1,7 @@
 //! `status`, and what commands answer: `sling`, `scheduler run`, `wait`.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use yard_engine::command::SlingResult;
 use yard_engine::money::Usd;
@@ -214,7 +216,12 @@ pub fn running(state: &State) -> Vec<RunningView> {
 
 /// Renders the combined picture; `transient` are alerts of the moment, which the log knows nothing of.
 pub fn status(state: &State, summary: bool, transient: Vec<AlertView>, daemon: DaemonView) -> StatusView {
-    let problems = state.settled().map(|(id, _)| StuckView {
+    // What only waits for its turn to be merged needs nobody.
+    let needs_person =
+        |id: &&BeadId| state.merge_of(id).is_none_or(|merge| merge.is_merged() || merge.problem().is_some());
+    let conflicts = state.merges().filter(|merge| merge.problem().is_some()).map(|merge| &merge.bead);
+    let settled = state.settled().map(|(id, _)| id).chain(conflicts).filter(needs_person);
+    let problems = settled.collect::<BTreeSet<_>>().into_iter().map(|id| StuckView {
         id: id.clone(),
         state: state.standing(id),
         reasons: state.reasons(id),

@@ -7,7 +7,7 @@ use std::path::Path;
 use toml_edit::{Document, Item, TableLike};
 use yard_engine::money::Usd;
 use yard_engine::settings::{
-    AgentSettings, Fairness, HttpSettings, Merge, RigAssign, RigSettings, WorkerSettings,
+    AgentSettings, Fairness, HttpSettings, Isolation, Merge, RigAssign, RigSettings, WorkerSettings,
 };
 use yard_engine::{AccountName, FormulaName, RigName, Settings};
 
@@ -212,6 +212,11 @@ fn take_worker(worker: &mut WorkerSettings, field: &str, meaning: Meaning) {
         ("formula", Meaning::Text(name)) => worker.formula = FormulaName::parse(&name).ok(),
         ("executor", Meaning::Text(name)) => worker.executor = Some(name),
         ("merge", Meaning::Text(word)) => worker.merge = word.parse::<Merge>().ok(),
+        ("isolation", Meaning::Text(word)) => {
+            let isolation = if word == "worktree" { Isolation::Worktree } else { Isolation::None };
+            worker.isolation = Some(isolation);
+        }
+        ("check", Meaning::Texts(argv)) => worker.check = Some(argv),
         _ => {}
     }
 }
@@ -269,7 +274,9 @@ mod tests {
                 formula: FormulaName::parse("mol-polecat-work").ok(),
                 executor: Some("local".to_owned()),
                 merge: Some(Merge::Mr),
+                isolation: Some(Isolation::None),
                 agent: None,
+                check: None,
             },
             http: HttpSettings {
                 token_file: Some(".yardmaster/http-token".to_owned()),
@@ -292,6 +299,8 @@ mod tests {
             max_polecats = 2
             wake = ["true"]
             merge = "local"
+            isolation = "worktree"
+            check = ["cargo", "test"]
             [account.main]
             max_polecats = -1
             cooldown = "5m"
@@ -306,6 +315,10 @@ mod tests {
         assert_eq!((settings.log_cap, settings.min_free_memory), (1 << 20, Some(2 << 30)));
         let rig = &settings.rigs["api"];
         assert_eq!((rig.max_polecats, rig.worker.merge), (Some(2), Some(Merge::Local)));
+        let check = vec!["cargo".to_owned(), "test".to_owned()];
+        let rig_name = RigName::parse("api").expect("a name");
+        assert_eq!(settings.isolation(&rig_name), Isolation::Worktree);
+        assert_eq!(settings.check_command(&rig_name), Some(&check));
         let account = &settings.accounts["main"];
         assert_eq!((account.max_polecats, account.cooldown), (None, Some(Millis::minutes(5))));
     }

@@ -11,6 +11,7 @@ use yard_engine::command::SlingRequest;
 use yard_engine::plan::Scope;
 use yard_engine::{Answer, Asker, Command, Kitchen, Millis, Recorded, Refusal};
 
+use super::worktrees::PruneRequest;
 use super::{Core, Owed};
 use crate::attach::attach;
 use crate::clock::instant_after;
@@ -72,6 +73,10 @@ impl Core {
                 let follow = self.role.dispatches_by_itself();
                 send_events(&self.town, query, reply_to, follow.then(|| Arc::clone(&self.published)));
             }
+            Ask::WorktreeList => self.list_worktrees(reply_to),
+            Ask::WorktreePrune { ids, all, branches, dry_run } => {
+                self.prune_worktrees(&PruneRequest { ids, all, branches, dry_run }, reply_to);
+            }
             Ask::Attach { since } => {
                 if self.role.dispatches_by_itself() {
                     attach(&self.town, since, reply_to, Arc::clone(&self.published));
@@ -86,6 +91,7 @@ impl Core {
                     Reply::Error(refusal)
                 } else {
                     self.poke(rig.as_deref());
+                    self.look_at_offers(true);
                     self.next_scan = Instant::now();
                     Reply::document(&json!({"poked": true, "alerts": self.config_notices()}))
                 };
@@ -202,6 +208,11 @@ impl Core {
         if let Some(change) = edited {
             done["key"] = change.key.clone().into();
             (done["old"], done["value"]) = (json!(change.old), change.new.clone());
+        }
+        if let Command::ConvoyLand { id, .. } = command {
+            let convoy = self.store.state().find_convoy(id);
+            done["branches"] =
+                json!(convoy.map(|id| self.store.state().unmerged_of(&id)).unwrap_or_default());
         }
         if let Command::Undo | Command::Redo = command {
             let state = self.store.state();

@@ -4,12 +4,14 @@
 mod agents;
 mod alerts;
 mod asks;
+mod branches;
 mod edits;
 mod slow;
 mod sources;
 mod tasks;
 mod upkeep;
 mod workers;
+mod worktrees;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,6 +27,7 @@ use self::agents::{MailWaiter, MessageKey};
 use self::alerts::Telling;
 use self::slow::SlowPass;
 pub(crate) use self::sources::{Sources, any_news};
+use crate::branches::{GitHand, GitNews};
 use crate::clock::{Clock, instant_after};
 use crate::eventlog::Published;
 use crate::http::HttpEdge;
@@ -72,6 +75,13 @@ pub(crate) struct Core {
     mailing: Telling<MessageKey>,
     mail_waiters: Vec<MailWaiter>,
     http: HttpEdge,
+    git: GitHand,
+    /// What git would say of what it was not even asked, for the next turn.
+    own_news: Vec<GitNews>,
+    /// Checks of merged trees that have ended, whose claims can go once that is on disk.
+    checked: Vec<DispatchId>,
+    /// When branches are looked at next that somebody else is to merge.
+    next_offers: Instant,
     /// Actions that are to be sent once it is on disk that they are.
     to_send: Vec<DispatchId>,
     sources: Sources,
@@ -116,7 +126,8 @@ impl Core {
                 .map_err(OpenError::Pool)?;
         let mut clock = Clock::starting_after(store.state().clock());
         let started = Instant::now();
-        let http = HttpEdge::new(town.clone(), Inputs::new(sender.clone(), pool.waker()));
+        let inputs = Inputs::new(sender.clone(), pool.waker());
+        let http = HttpEdge::new(town.clone(), inputs.clone());
         let mut core = Self {
             town,
             sender,
@@ -132,7 +143,11 @@ impl Core {
             telling: Telling::default(),
             mailing: Telling::default(),
             mail_waiters: Vec::new(),
+            git: GitHand::new(inputs),
             http,
+            own_news: Vec::new(),
+            checked: Vec::new(),
+            next_offers: started,
             to_send: Vec::new(),
             sources: Sources::default(),
             slow: Vec::new(),
@@ -155,7 +170,10 @@ impl Core {
             tx.close_stale_contexts();
         });
         match core.store.commit() {
-            Ok(events) => core.perform(&events),
+            Ok(events) => {
+                core.perform(&events);
+                core.recover_merges();
+            }
             Err(error) if role == ServerRole::Command => return Err(error.into()),
             Err(error) => core.lost_the_disk(&error),
         }
@@ -219,6 +237,7 @@ impl Core {
             Input::Worker(
                 WorkerReport::Running { dispatch, .. }
                 | WorkerReport::StepDone { dispatch, .. }
+                | WorkerReport::Isolated { dispatch, .. }
                 | WorkerReport::Metered { dispatch, .. },
             ) => !self.starts.awaits(dispatch),
             Input::Worker(_)
@@ -227,6 +246,7 @@ impl Core {
             | Input::MessageTold { .. }
             | Input::ActionAnswered { .. }
             | Input::WebhookTried { .. }
+            | Input::Git(_)
             | Input::Ask { .. }
             | Input::Terminate
             | Input::Nudge => false,
@@ -234,7 +254,8 @@ impl Core {
     }
 
     fn time_to_sleep(&self) -> Duration {
-        if !self.own_reports.is_empty() || !self.to_send.is_empty() || self.scanning.is_some() {
+        let has_own_news = !self.own_reports.is_empty() || !self.own_news.is_empty();
+        if has_own_news || !self.to_send.is_empty() || self.scanning.is_some() {
             return Duration::ZERO;
         }
         let mut until = self.next_look;
@@ -280,6 +301,9 @@ impl Core {
         for report in std::mem::take(&mut self.own_reports) {
             self.take_report(&report);
         }
+        for news in std::mem::take(&mut self.own_news) {
+            self.take_git_news(news);
+        }
         self.note_actions();
         if batch.iter().any(|input| matches!(input, Input::Ask { .. })) {
             // Who has just changed the config and asks for something means the new one.
@@ -305,7 +329,9 @@ impl Core {
             self.store.decide(now, |tx| {
                 tx.pass(Scope::Everything, None);
                 tx.preempt();
+                tx.begin_merges();
             });
+            self.look_at_offers(false);
         }
         self.hand_out_mail(&mut owed);
         self.settle_alerts_nobody_hears();
@@ -333,6 +359,7 @@ impl Core {
             Input::MessageTold { agent, message, error } => self.message_told(agent, message, error),
             Input::ActionAnswered { dispatch, outcome } => self.action_answered(&dispatch, outcome),
             Input::WebhookTried { task, failure } => self.webhook_tried(&task, failure),
+            Input::Git(news) => self.take_git_news(news),
             Input::Terminate => {
                 let timeout = self.store.state().settings().shutdown_timeout.duration();
                 self.start_drain(timeout, false, None);

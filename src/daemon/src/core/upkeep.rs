@@ -81,6 +81,9 @@ impl Core {
                 Err(error) => warn!(dispatch = %id, %error, "cannot tell how it stands"),
             }
         }
+        for run in self.live_checks() {
+            self.recover_check(&run);
+        }
         for id in std::mem::take(&mut self.unasked) {
             self.ask_again_to_stop(&id);
         }

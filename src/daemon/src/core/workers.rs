@@ -16,9 +16,15 @@ use crate::launch;
 
 impl Core {
     pub(super) fn take_report(&mut self, report: &WorkerReport) {
+        if self.take_check_report(report) {
+            return;
+        }
         let now = self.now;
         let (state, town) = (self.store.state(), &self.town);
         match report {
+            WorkerReport::Isolated { dispatch, worktree } => {
+                self.store.decide(now, |tx| tx.worker_isolated(dispatch, worktree));
+            }
             WorkerReport::Running { dispatch, pid, .. } => {
                 self.store.decide(now, |tx| tx.worker_running(dispatch, Some(*pid)));
             }
@@ -59,7 +65,8 @@ impl Core {
     /// Finds out about every dispatch that the journal says is live: adopt, finish, revoke or declare lost.
     pub(super) fn recover(&mut self) {
         let live: BTreeSet<DispatchId> = self.store.state().live_dispatches().map(|d| d.id.clone()).collect();
-        self.pool.forget_all_but(&live);
+        let claimed: BTreeSet<DispatchId> = live.iter().cloned().chain(self.live_checks()).collect();
+        self.pool.forget_all_but(&claimed);
         for id in &live {
             if self.is_action(id) {
                 self.recover_action(id);
@@ -93,9 +100,11 @@ impl Core {
                 message: why.clone(),
                 action: match ended.next {
                     Next::Requeued | Next::BackInQueue => "tried again".to_owned(),
-                    Next::Finished | Next::Settled(_) | Next::GivenBack | Next::AwaitingClose { .. } => {
-                        "ended".to_owned()
-                    }
+                    Next::Finished
+                    | Next::Settled(_)
+                    | Next::GivenBack
+                    | Next::AwaitingMerge
+                    | Next::AwaitingClose { .. } => "ended".to_owned(),
                 },
             })
         });
@@ -115,6 +124,9 @@ impl Core {
     }
 
     pub(super) fn take_recovered(&mut self, id: &DispatchId, found: Recovered) {
+        if let Some(worktree) = self.pool.worktree(id) {
+            self.store.decide(self.now, |tx| tx.worker_isolated(id, &worktree));
+        }
         let dispatch = id.clone();
         let report = match found {
             Recovered::Adopted { running } => {
@@ -165,6 +177,7 @@ impl Core {
                 }
                 DispatchEvent::Ended { id, .. } => ended.push(id),
                 DispatchEvent::StepDone { .. }
+                | DispatchEvent::Isolated { .. }
                 | DispatchEvent::Checkpoint { .. }
                 | DispatchEvent::Session { .. }
                 | DispatchEvent::Progress { .. }
@@ -177,6 +190,8 @@ impl Core {
                 | DispatchEvent::LateReport { .. } => {}
             }
         }
+        self.perform_merges(events);
+        self.forget_checks();
         // What starts does not wait for tidying up.
         for id in ended {
             if self.is_action(id) {

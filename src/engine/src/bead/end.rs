@@ -9,13 +9,15 @@ pub(crate) struct End(u32);
 
 const BLOCKS: u32 = 1 << 31;
 const PARENT: u32 = 1 << 30;
+const MERGE: u32 = 1 << 29;
 /// Numbers are below this; a town with more ids would not fit into any memory.
-const NUMBERS: u32 = PARENT;
+const NUMBERS: u32 = MERGE;
 
 impl End {
     #[inline]
     pub(super) fn new(number: u32, kind: &DepKind) -> Self {
         let does = match kind {
+            DepKind::MergeBlocks => BLOCKS | MERGE,
             kind if kind.blocks() => BLOCKS,
             DepKind::ParentChild => PARENT,
             _ => 0,
@@ -33,6 +35,12 @@ impl End {
     #[inline]
     pub(crate) fn blocks(self) -> bool {
         self.0 & BLOCKS != 0
+    }
+
+    /// Whether the other bead has to be merged, too.
+    #[inline]
+    pub(crate) fn awaits_merge(self) -> bool {
+        self.0 & MERGE != 0
     }
 
     /// Whether it is the holder's parent.

@@ -25,6 +25,11 @@ pub(crate) fn bead_key(bead: &BeadId) -> String {
     format!("bead:{bead}")
 }
 
+/// The key of what is said about the merge of a bead.
+pub(crate) fn merge_key(bead: &BeadId) -> String {
+    format!("merge:{bead}")
+}
+
 /// The key of a bead that is in progress with nobody on it.
 pub(crate) fn hook_key(bead: &BeadId) -> String {
     format!("hook:{bead}")

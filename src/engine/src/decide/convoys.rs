@@ -167,6 +167,14 @@ impl Tx<'_> {
     ) -> Result<Answer, Refusal> {
         let id = self.state().find_convoy(text)?;
         let convoy = &self.state().convoys[&id];
+        let unmerged = self.state().unmerged_of(&id).len();
+        if !convoy.owned && unmerged > 0 {
+            return Ok(done(
+                false,
+                format!("{id} closes by itself; {unmerged} of its branches are not merged"),
+                &id,
+            ));
+        }
         if !convoy.owned {
             return Err(Refusal::new(
                 "not-owned",

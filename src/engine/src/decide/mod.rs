@@ -10,6 +10,7 @@ mod budget;
 mod convoys;
 mod launch;
 mod lookup;
+mod merges;
 mod operator;
 mod preempt;
 mod recover;

@@ -87,6 +87,9 @@ impl Tx<'_> {
             );
             return Ok(done(true, format!("{bead} is cancelled"), &bead));
         }
+        if let Some(answer) = self.cancel_merge(asker, &bead)? {
+            return Ok(answer);
+        }
         Err(Refusal::new("not-scheduled", format!("{bead} is neither running nor scheduled")))
     }
 }

@@ -8,9 +8,11 @@ use super::alerts::stuck_key;
 use crate::bead::Verdict;
 use crate::context::{CloseReason, Context, ContextEvent, Passed, Resume};
 use crate::dispatch::{Category, Dispatch, DispatchEvent, Next, Outcome, Recovery, Said, StopReason};
+use crate::merge::MergeStage;
 use crate::retry;
 use crate::town::TownEvent;
 use crate::tx::Tx;
+use crate::worktree::Worktree;
 use crate::{BeadId, DispatchId, Millis};
 
 /// How long the daemon lets a context rest after a failed start.
@@ -35,6 +37,8 @@ pub struct WorkerExit {
     pub active: Option<Millis>,
     /// Its formula goes on with the step that failed instead of beginning again.
     pub resumes: bool,
+    /// The worktree it worked in, as it left it.
+    pub worktree: Option<Box<Worktree>>,
     /// A failure in words.
     pub message: String,
 }
@@ -51,6 +55,7 @@ impl WorkerExit {
             category: Category::Crash,
             active: None,
             resumes: false,
+            worktree: None,
             message: String::new(),
         }
     }
@@ -99,6 +104,14 @@ impl Tx<'_> {
         if self.live(id, "step done").is_some() {
             self.worker_running(id, None);
             self.emit(DispatchEvent::StepDone { id: id.clone(), step: step.to_owned() });
+        }
+    }
+
+    /// A dispatch works in a worktree of its own, or left it like this.
+    pub fn worker_isolated(&mut self, id: &DispatchId, worktree: &Worktree) {
+        let live = self.state().dispatch(id).filter(|dispatch| dispatch.is_live());
+        if live.is_some_and(|dispatch| dispatch.worktree.as_deref() != Some(worktree)) {
+            self.emit(DispatchEvent::Isolated { id: id.clone(), worktree: Box::new(worktree.clone()) });
         }
     }
 
@@ -171,7 +184,8 @@ impl Tx<'_> {
     pub fn worker_lost(&mut self, id: &DispatchId, why: &str) {
         let Some(dispatch) = self.live(id, "lost") else { return };
         self.worker_running(id, None);
-        if is_done_already(&dispatch) {
+        // Of work in a worktree nobody has seen yet whether it is all on its branch.
+        if is_done_already(&dispatch) && dispatch.worktree.is_none() {
             return self.end_succeeded(&dispatch, false);
         }
         if let Some(reason) = dispatch.stop {
@@ -183,8 +197,14 @@ impl Tx<'_> {
 
     /// A worker ended and left its exit record.
     pub fn worker_ended(&mut self, id: &DispatchId, exit: &WorkerExit) {
-        let Some(dispatch) = self.live(id, "ended") else { return };
+        if self.live(id, "ended").is_none() {
+            return;
+        }
         self.worker_running(id, None);
+        if let Some(worktree) = &exit.worktree {
+            self.worker_isolated(id, worktree);
+        }
+        let Some(dispatch) = self.state().dispatch(id).cloned() else { return };
         if is_done_already(&dispatch) {
             return self.end_succeeded(&dispatch, exit.awaits_close);
         }
@@ -238,12 +258,20 @@ impl Tx<'_> {
     /// workspace by whoever keeps it.
     fn end_succeeded(&mut self, dispatch: &Dispatch, awaits_close: bool) {
         let (id, bead) = (&dispatch.id, dispatch.id.bead());
+        if let Some(worktree) = &dispatch.worktree
+            && let Some(head) = &worktree.head
+        {
+            self.request_merge(dispatch, worktree, head);
+        }
         let Some(entry) = self.state().bead(bead).filter(|entry| !entry.bead.is_closed()) else {
             return self.end(id, Outcome::Succeeded, Next::Finished);
         };
         if entry.bead.source.is_some() || awaits_close {
             let until = self.now().after(self.state().settings.close_grace.duration());
             return self.end(id, Outcome::Succeeded, Next::AwaitingClose { until });
+        }
+        if self.state().merge_of(bead).is_some_and(|merge| merge.stage == MergeStage::Waiting) {
+            return self.end(id, Outcome::Succeeded, Next::AwaitingMerge);
         }
         self.end(id, Outcome::Succeeded, Next::Finished);
         let reason = match &dispatch.said {
@@ -279,6 +307,7 @@ impl Tx<'_> {
 
     /// A finished bead was not closed by its tracker in time: its worker counts as crashed.
     pub(super) fn close_overdue(&mut self, bead: &BeadId) {
+        self.withdraw_merge(bead, "its tracker did not close it in time", None);
         let Some(entry) = self.state().bead(bead) else { return };
         let id = DispatchId::new(bead.clone(), entry.work.attempts);
         let context = entry.work.last_context.as_ref().and_then(|c| self.state().context(c)).cloned();
@@ -479,12 +508,13 @@ impl Tx<'_> {
 
 /// What the next attempt finds out about this one.
 fn inherited(dispatch: &Dispatch, context: &Context, resumes: bool) -> Resume {
-    let Resume { note, session, .. } = context.resume.clone();
+    let Resume { note, session, worktree, .. } = context.resume.clone();
     Resume {
         after: dispatch.step.clone().filter(|_| resumes),
         note: dispatch.checkpoint.clone().or(note),
         // Who begins again does so in a session of his own: the old one may be what failed.
         session: dispatch.session.clone().or(session).filter(|_| resumes),
+        worktree: dispatch.worktree.clone().or(worktree).filter(|_| resumes),
     }
 }
 

@@ -168,11 +168,18 @@ impl Tx<'_> {
                 format!("{id} vanished from the workspace it came from"),
             ));
         };
-        if entry.bead.is_closed() {
+        let is_closed = entry.bead.is_closed();
+        if let Some(answer) = self.retry_merge(asker, &id) {
+            return Ok(answer);
+        }
+        if is_closed {
             return Err(
                 Refusal::new("closed", format!("{id} is closed")).hint(format!("ym bead reopen {id}"))
             );
         }
+        let Some(entry) = self.state().bead(&id) else {
+            return Err(Refusal::new("unknown-bead", format!("there is no bead {id}")));
+        };
         if self.state().tasks.get(&id).is_some_and(|task| task.ended.is_some()) {
             return Err(Refusal::new("task-ended", task_has_ended(&id)));
         }

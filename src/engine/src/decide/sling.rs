@@ -236,6 +236,9 @@ impl Tx<'_> {
             result.rig = state.contexts.get(context).map(|c| c.fields.target_rig.clone());
             return Err(Box::new(result));
         }
+        if let Err(refusal) = self.refuse_while_merging(id) {
+            return no(left_out, refusal.code.as_ref(), refusal.message.clone());
+        }
         if !request.force {
             guard_status(entry, state.clock(), left_out)?;
         }
@@ -297,6 +300,7 @@ impl Tx<'_> {
         accepted: &Accepted,
         convoy: Option<ConvoyId>,
     ) -> SlingResult {
+        self.withdraw_merge(&accepted.bead, "it is worked on anew", None);
         let vars: Vec<String> = request.vars.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let fields = ContextFields {
             version: 1,

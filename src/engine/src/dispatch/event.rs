@@ -8,6 +8,7 @@ use crate::context::CloseReason;
 use crate::session::Session;
 use crate::state::State;
 use crate::stop::StopReason;
+use crate::worktree::Worktree;
 use crate::{BeadId, DispatchId, Timestamp};
 
 /// What can happen to a dispatch.
@@ -28,6 +29,14 @@ pub enum DispatchEvent {
         /// The process.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pid: Option<u32>,
+    },
+    /// It works in a worktree, which has this on it.
+    #[serde(rename = "dispatch.isolated")]
+    Isolated {
+        /// Which dispatch.
+        id: DispatchId,
+        /// Where it works.
+        worktree: Box<Worktree>,
     },
     /// A step finished.
     #[serde(rename = "dispatch.step_done")]
@@ -155,6 +164,7 @@ impl DispatchEvent {
         match self {
             Self::Started { dispatch } => &dispatch.id,
             Self::Running { id, .. }
+            | Self::Isolated { id, .. }
             | Self::StepDone { id, .. }
             | Self::Checkpoint { id, .. }
             | Self::Session { id, .. }
@@ -197,6 +207,11 @@ impl State {
                 dispatch.pid = *pid;
                 let context = dispatch.context.clone();
                 self.close_context(&context, CloseReason::Dispatched, at);
+            }
+            DispatchEvent::Isolated { worktree, .. } => {
+                let was_unmerged = self.is_unmerged(id.bead());
+                self.change_dispatch(&id, |dispatch| dispatch.worktree = Some(worktree.clone()));
+                self.merging_changed(id.bead(), was_unmerged);
             }
             DispatchEvent::StepDone { step, .. } => self.hear(&id, at, |dispatch| {
                 dispatch.step = Some(step.clone());
@@ -259,6 +274,7 @@ impl State {
             DispatchEvent::Progress { .. } | DispatchEvent::Heard { .. } => {}
             DispatchEvent::Started { .. }
             | DispatchEvent::Running { .. }
+            | DispatchEvent::Isolated { .. }
             | DispatchEvent::StepDone { .. }
             | DispatchEvent::Checkpoint { .. }
             | DispatchEvent::Session { .. }
@@ -290,6 +306,7 @@ impl State {
 
     /// The one end of a dispatch: frees its slot and leaves the bead with what follows.
     fn end_dispatch(&mut self, id: &DispatchId, outcome: &Outcome, next: Next, at: Timestamp) {
+        let was_unmerged = self.is_unmerged(id.bead());
         let Some(dispatch) = self.dispatches.get_mut(id) else { return };
         dispatch.ended = Some(Ended { at, outcome: outcome.clone(), next });
         let dispatch = dispatch.clone();
@@ -300,6 +317,7 @@ impl State {
         {
             work.live = None;
         }
+        self.merging_changed(id.bead(), was_unmerged);
         self.claim_ended(&dispatch, outcome, at);
         self.follow(id.bead(), next);
         self.refresh_context(&dispatch.context);
@@ -310,6 +328,7 @@ impl State {
     fn follow(&mut self, bead: &BeadId, next: Next) {
         match next {
             Next::Settled(verdict) => self.set_verdict(bead, Some(verdict)),
+            Next::AwaitingMerge => self.set_verdict(bead, Some(Verdict::Done)),
             Next::AwaitingClose { until } => {
                 self.set_verdict(bead, Some(Verdict::Done));
                 if let Some(work) = self.work_mut(bead) {

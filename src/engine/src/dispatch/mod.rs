@@ -17,6 +17,7 @@ use crate::state::State;
 pub use crate::stop::{Recovery, STOP_REASONS, StopReason};
 use crate::stored::is_default;
 use crate::task::TaskPlace;
+use crate::worktree::Worktree;
 use crate::{AccountName, AgentName, BeadId, ContextId, DispatchId, RigName, Timestamp};
 
 /// One attempt to run a bead.
@@ -60,6 +61,9 @@ pub struct Dispatch {
     /// The agent's session, by which its tool can go on where it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
+    /// The worktree it works in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<Box<Worktree>>,
     /// What the worker says it is doing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
@@ -248,6 +252,8 @@ pub enum Next {
     Settled(Verdict),
     /// Nobody but the agent that let it go has asked for it: the bead is as it was.
     GivenBack,
+    /// The worker is done; its branch is to be merged, and closes the bead.
+    AwaitingMerge,
     /// The worker is done; the bead's own tracker is to close it.
     AwaitingClose {
         /// Without a close by then, the worker counts as crashed.

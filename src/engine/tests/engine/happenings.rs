@@ -11,6 +11,7 @@ use yard_engine::{Command, DispatchId, Millis, SourceReading, Tx};
 
 use crate::agent_happenings::{AgentHappening, agent_happening, agent_happens};
 use crate::asks::{Ask, ask, command, imported, kind, name, status};
+use crate::merge_happenings::{MergeHappening, merge_happening, merge_happens};
 use crate::task_happenings::{TaskHappening, task_happening, task_happens};
 use crate::town::{Town, exit, rig_name, stopped};
 use crate::workspace::Workspace;
@@ -47,6 +48,7 @@ pub(crate) enum Happening {
     RigJoins,
     Task(TaskHappening),
     Agent(AgentHappening),
+    Merge(MergeHappening),
 }
 
 /// What somebody does in the tracker of a workspace.
@@ -180,6 +182,7 @@ pub(crate) fn happening() -> impl Strategy<Value = Happening> {
         1 => prop_oneof![1 => Just(Happening::RigLeaves), 2 => Just(Happening::RigJoins)],
         4 => task_happening().prop_map(Happening::Task),
         6 => agent_happening().prop_map(Happening::Agent),
+        6 => merge_happening().prop_map(Happening::Merge),
     ]
 }
 
@@ -305,6 +308,7 @@ pub(crate) fn happens(yard: &mut Yard, happening: &Happening) {
         }
         Happening::Task(happening) => task_happens(town, happening),
         Happening::Agent(happening) => agent_happens(town, happening),
+        Happening::Merge(happening) => merge_happens(town, happening),
         Happening::RigLeaves => {
             let _ = town.command(&Command::RigRemove { name: rig_name("ox") });
         }

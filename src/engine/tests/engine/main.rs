@@ -13,6 +13,8 @@ mod forecast_rules;
 mod happenings;
 mod launching;
 mod like;
+mod merge_happenings;
+mod merging;
 mod operating;
 mod ordering;
 mod properties;

@@ -9,8 +9,12 @@ use yard_engine::bead::{BeadEvent, BeadStatus, DepKind};
 use yard_engine::command::{AgentStatus, NewTask, WorkerSays};
 use yard_engine::dispatch::{Category, DispatchEvent, StopReason};
 use yard_engine::event::KINDS;
+use yard_engine::merge::MergeProblem;
 use yard_engine::rig::RigSwitch;
-use yard_engine::{AccountName, AgentName, Command, Event, Millis, Settings, State, WebhookFailure};
+use yard_engine::settings::Merge;
+use yard_engine::{
+    AccountName, AgentName, Command, DispatchId, Event, Millis, Settings, State, WebhookFailure,
+};
 
 use crate::agents::{agent_name, registration};
 use crate::asks::graph;
@@ -165,6 +169,7 @@ fn sample_log() -> Vec<yard_engine::Recorded> {
     second_thoughts(&mut town);
     task_events(&mut town);
     agent_events(&mut town);
+    merge_events(&mut town);
     town.log
 }
 
@@ -245,6 +250,29 @@ fn task_events(town: &mut Town) {
         town.act(|tx| tx.webhook_tried(id, failure));
     }
     town.advance(Millis::minutes(2));
+}
+
+fn merge_events(town: &mut Town) {
+    let slots = town.state.live_count() as i64 + 4;
+    town.configure(|s| (s.max_polecats, s.worker.merge) = (slots, Some(Merge::Direct)));
+    for bead in ["gt-m1", "gt-m2", "gt-m3"] {
+        town.bead(bead);
+        town.sling(&[bead]);
+        town.pass();
+        town.works_on_branch(bead);
+        town.leaves_commit(bead);
+    }
+    town.act(|tx| tx.begin_merges());
+    town.act(|tx| tx.merge_composed(&bead_id("gt-m1"), "c0", "c1", true));
+    let run = DispatchId::new(bead_id("gt-m1"), 2);
+    town.act(|tx| tx.merge_check_lost(&run, "its shim died"));
+    town.act(|tx| tx.begin_merges());
+    town.act(|tx| tx.merge_composed(&bead_id("gt-m1"), "c0", "c1", false));
+    town.act(|tx| tx.merge_landed(&bead_id("gt-m1"), "c1"));
+    town.act(|tx| tx.begin_merges());
+    let problem = MergeProblem::Conflict { files: vec!["a.rs".to_owned()] };
+    town.act(|tx| tx.merge_blocked(&bead_id("gt-m2"), problem));
+    town.does(&Command::Cancel { id: "gt-m3".to_owned(), at_once: false });
 }
 
 fn agent_events(town: &mut Town) {

@@ -450,6 +450,7 @@ pub(crate) fn exit(code: i32, category: Category) -> WorkerExit {
         awaits_close: false,
         active: None,
         resumes: false,
+        worktree: None,
         category,
         message: format!("exit {code}"),
     }

@@ -226,6 +226,9 @@ fn attend_shim(shared: &Shared, table: &mut Table, token: u64, tasks: &mut Vec<T
                 }
                 tasks.push(Task::Report(WorkerReport::Running { dispatch, pid, at }));
             }
+            FromShim::Isolated { dispatch, worktree } => {
+                tasks.push(Task::Report(WorkerReport::Isolated { dispatch, worktree }));
+            }
             FromShim::StepDone { dispatch, step, at } => {
                 tasks.push(Task::Report(WorkerReport::StepDone { dispatch, step, at }));
             }
@@ -289,6 +292,9 @@ fn hear_visitor(table: &mut Table, message: FromShim, tasks: &mut Vec<Task>) {
                 live.running = Some((pid, at));
             }
             tasks.push(Task::Report(WorkerReport::Running { dispatch, pid, at }));
+        }
+        FromShim::Isolated { dispatch, worktree } => {
+            tasks.push(Task::Report(WorkerReport::Isolated { dispatch, worktree }));
         }
         FromShim::StepDone { dispatch, step, at } => {
             tasks.push(Task::Report(WorkerReport::StepDone { dispatch, step, at }));

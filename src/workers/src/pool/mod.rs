@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use yard_engine::worktree::Worktree;
 use yard_engine::{DispatchId, Millis};
 
 use crate::claim;
@@ -261,6 +262,11 @@ impl LocalPool {
     pub fn finished_steps(&self, dispatch: &DispatchId) -> io::Result<Vec<String>> {
         let story = claim::peek(&self.shared.claim(dispatch))?;
         Ok(story.map(|story| story.steps).unwrap_or_default())
+    }
+
+    /// The worktree a dispatch works in, from its claim.
+    pub fn worktree(&self, dispatch: &DispatchId) -> Option<Worktree> {
+        claim::peek(&self.shared.claim(dispatch)).ok().flatten()?.worktree
     }
 
     /// Removes the claim of a dispatch whose end is durable in the journal.

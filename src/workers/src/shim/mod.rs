@@ -4,6 +4,7 @@
 //! dispatch started, writes the exit record, releases the lock, and only then tells the daemon. A pooled shim then
 //! waits for its next order; it has no children at that moment.
 
+mod isolate;
 mod link;
 mod meter;
 mod program;

@@ -9,6 +9,7 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::time::Duration;
 
+use yard_engine::worktree::Worktree;
 use yard_engine::{DispatchId, Millis, Timestamp};
 
 use super::Shim;
@@ -89,9 +90,14 @@ pub(super) fn perform(shim: &mut Shim, dispatch: DispatchId, path: &Path, source
         groups: Vec::new(),
         alone: true,
         abandoned: false,
+        worktree: None,
     };
-    let end = run.steps(&spec);
+    let end = match run.enter(&spec) {
+        Ok(inside) => run.steps(&inside),
+        Err(end) => end,
+    };
     run.end_leftovers();
+    let end = run.leave(end, &spec);
     run.finish(end)
 }
 
@@ -109,7 +115,7 @@ fn load(source: SpecSource) -> Result<RunSpec, String> {
 }
 
 /// How the steps came out.
-enum End {
+pub(super) enum End {
     /// The last program that ran, and how it ended.
     Ran(Option<String>, Outcome),
     /// A later step's program could not be run.
@@ -118,6 +124,8 @@ enum End {
     StartFailed(String),
     /// No process could be made: nothing is wrong with the order.
     NoProcess(String),
+    /// All went well, but the work cannot be put on its branch.
+    Unfinished(String),
 }
 
 /// A dispatch under way.
@@ -156,6 +164,8 @@ pub(super) struct Run<'a> {
     pub(super) alone: bool,
     /// Only processes that we may not end are left.
     pub(super) abandoned: bool,
+    /// The worktree it works in.
+    pub(super) worktree: Option<Worktree>,
 }
 
 impl Run<'_> {
@@ -202,7 +212,7 @@ impl Run<'_> {
         end
     }
 
-    fn start(
+    pub(super) fn start(
         &mut self,
         step: &StepSpec,
         spec: &RunSpec,
@@ -231,12 +241,12 @@ impl Run<'_> {
         Ok(pid)
     }
 
-    fn note_line(&mut self, line: &Line) {
+    pub(super) fn note_line(&mut self, line: &Line) {
         line.encode(&mut self.shim.lines);
         self.flush_at.get_or_insert(boot_millis() + TOGETHER);
     }
 
-    fn note_frame(&mut self, frame: &FromShim) {
+    pub(super) fn note_frame(&mut self, frame: &FromShim) {
         // Only texts and numbers: always JSON.
         let _ = wire::encode(frame, &mut self.shim.frames);
     }
@@ -288,6 +298,11 @@ impl Run<'_> {
                 };
                 (Line::Exit(exit.clone()), FromShim::Ended { dispatch, exit })
             }
+            End::Unfinished(why) => {
+                let cause = ExitCause::Unfinished;
+                let exit = ExitRecord { code: Some(1), cause, note: Some(why), ..self.record(at) };
+                (Line::Exit(exit.clone()), FromShim::Ended { dispatch, exit })
+            }
             End::StartFailed(error) => {
                 (Line::Failed { error: error.clone(), at }, FromShim::StartFailed { dispatch, error })
             }
@@ -329,6 +344,7 @@ impl Run<'_> {
             usd,
             tokens,
             session: self.meter.session().cloned(),
+            worktree: self.worktree.clone().map(Box::new),
             note: None,
         }
     }

@@ -224,6 +224,7 @@ pub(crate) fn a_cooked_formula_runs_and_its_values_stay_text() {
             args: "",
             agent_command: Some(&["cat".to_owned()]),
             workspace: false,
+            isolation: yard_engine::settings::Isolation::None,
         };
         let name = FormulaName::parse(name).expect("a name");
         cook(&Formula::find("/nowhere".as_ref(), &name).expect("built in"), &input).expect("cooked")

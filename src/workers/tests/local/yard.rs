@@ -139,6 +139,7 @@ impl Yard {
             kill_grace: Millis(300),
             hard_cap: None,
             first_step: 0,
+            worktree: None,
             session: None,
         }
     }

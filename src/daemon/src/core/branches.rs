@@ -1,0 +1,254 @@
+//! The loop's side of branches: what git is to do now, and what follows from what it did.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use yard_engine::dispatch::DispatchEvent;
+use yard_engine::merge::{MergeEvent, MergeProblem, MergeRequest, MergeStage};
+use yard_engine::worktree::Fate;
+use yard_engine::{BeadId, DispatchId, Event, Recorded, RigName};
+use yard_workers::{Condemned, MergeOrder, Recovered, WorkerReport};
+
+use super::Core;
+use crate::branches::{self, GitJob, GitNews};
+use crate::launch;
+
+/// How often branches are looked at that somebody else is to merge.
+const LOOK_AT_OFFERS: Duration = Duration::from_secs(30);
+
+impl Core {
+    /// Does what the now durable events order of git.
+    pub(super) fn perform_merges(&mut self, events: &[Recorded]) {
+        for recorded in events {
+            match &recorded.event {
+                Event::Merge(MergeEvent::Withdrawn { run: Some(run), .. }) => {
+                    let grace = self.grace();
+                    if let Err(error) = self.pool.request_stop(run, grace, "its merge was withdrawn") {
+                        tracing::warn!(dispatch = %run, %error, "cannot end the check of a merge");
+                    }
+                }
+                Event::Merge(
+                    event @ (MergeEvent::Requested { .. }
+                    | MergeEvent::Began { .. }
+                    | MergeEvent::Checking { .. }
+                    | MergeEvent::Landing { .. }
+                    | MergeEvent::Merged { .. }),
+                ) => self.go_on_merging(event.bead()),
+                Event::Dispatch(DispatchEvent::Ended { id, .. }) => self.clear_worktree_of(id),
+                _ => {}
+            }
+        }
+    }
+
+    /// Does what is next for the merge of a bead.
+    fn go_on_merging(&mut self, bead: &BeadId) {
+        let Some(merge) = self.store.state().merge_of(bead).cloned() else { return };
+        if !self.role.dispatches_by_itself() {
+            // Whoever serves the town next begins with what is under way.
+            return;
+        }
+        match &merge.stage {
+            MergeStage::Composing => match self.order_of(&merge) {
+                Some(order) => self.git.take(GitJob::Compose(bead.clone(), order)),
+                None => self.rig_is_gone(bead),
+            },
+            MergeStage::Landing { onto, commit } => match self.order_of(&merge) {
+                Some(order) => {
+                    let (bead, onto, commit) = (bead.clone(), onto.clone(), commit.clone());
+                    self.git.take(GitJob::Land { bead, order, onto, commit });
+                }
+                None => self.rig_is_gone(bead),
+            },
+            MergeStage::Checking { run, commit, .. } => {
+                let order = launch::check_order(self.store.state(), &self.town, &merge, run, commit);
+                let started = order.and_then(|order| self.pool.start(order).map_err(|e| e.to_string()));
+                if let Err(error) = started {
+                    self.own_reports.push(WorkerReport::StartFailed { dispatch: run.clone(), error });
+                }
+            }
+            MergeStage::Merged { .. } | MergeStage::Offered => self.clear_worktree(&merge.work),
+            MergeStage::Waiting | MergeStage::Blocked { .. } => {}
+        }
+    }
+
+    fn order_of(&self, merge: &MergeRequest) -> Option<MergeOrder> {
+        let state = self.store.state();
+        let repo = self.town.rig_path(&state.rig(&merge.rig)?.path);
+        let title = state.bead(&merge.bead).map(|entry| entry.bead.title.as_str()).unwrap_or_default();
+        let MergeRequest { branch, base, bead, work, .. } = merge;
+        let message = format!("Merge {bead}: {title}\n\nBead: {bead}\nDispatch: {work}\n");
+        Some(MergeOrder { repo, branch: branch.clone(), base: base.clone(), message })
+    }
+
+    fn rig_is_gone(&mut self, bead: &BeadId) {
+        let why = "its rig is gone".to_owned();
+        let (bead, problem) = (bead.clone(), MergeProblem::Refused { why });
+        self.own_news.push(GitNews::Blocked { bead, problem });
+    }
+
+    /// What git found out.
+    pub(super) fn take_git_news(&mut self, news: GitNews) {
+        let now = self.now;
+        match news {
+            GitNews::Composed { bead, onto, commit } => {
+                let Some(merge) = self.store.state().merge_of(&bead) else { return };
+                let check = launch::check_of(self.store.state(), &self.town, merge);
+                self.store.decide(now, |tx| match check {
+                    Ok(check) => tx.merge_composed(&bead, &onto, &commit, check.is_some()),
+                    Err(why) => tx.merge_blocked(&bead, MergeProblem::Refused { why }),
+                });
+            }
+            GitNews::Landed { bead, commit } => self.store.decide(now, |tx| tx.merge_landed(&bead, &commit)),
+            GitNews::Moved { bead } => {
+                self.store.decide(now, |tx| tx.merge_overtaken(&bead, "the base moved meanwhile"));
+            }
+            GitNews::Branches(names) => {
+                for made_for in names.iter().filter_map(|name| branches::dispatch_of(name)) {
+                    self.clear_worktree(&made_for);
+                }
+            }
+            GitNews::Blocked { bead, problem } => {
+                self.store.decide(now, |tx| tx.merge_blocked(&bead, problem));
+            }
+        }
+    }
+
+    /// What a worker says that checks a merged tree; false if it is somebody else's.
+    pub(super) fn take_check_report(&mut self, report: &WorkerReport) -> bool {
+        let run = report.dispatch();
+        if self.store.state().merge_checked_by(run).is_none() {
+            return false;
+        }
+        let now = self.now;
+        match report {
+            WorkerReport::Running { .. }
+            | WorkerReport::Isolated { .. }
+            | WorkerReport::StepDone { .. }
+            | WorkerReport::Metered { .. } => return true,
+            WorkerReport::StartFailed { error, .. } => {
+                self.store.decide(now, |tx| tx.merge_checked(run, Some(error)));
+            }
+            WorkerReport::Ended { exit, .. } => {
+                let went_well = exit.code == Some(0) && exit.cause == yard_workers::ExitCause::Exit;
+                let failure = (!went_well).then(|| launch::exit_words(exit));
+                self.store.decide(now, |tx| tx.merge_checked(run, failure.as_deref()));
+            }
+            WorkerReport::Lost { why, .. } | WorkerReport::NeverRan { why, .. } => {
+                self.store.decide(now, |tx| tx.merge_check_lost(run, why));
+            }
+        }
+        self.checked.push(run.clone());
+        true
+    }
+
+    /// Forgets the claims of checks whose end is on disk now.
+    pub(super) fn forget_checks(&mut self) {
+        for run in std::mem::take(&mut self.checked) {
+            self.pool.forget(&run);
+        }
+    }
+
+    /// After a start: what was under way goes on, what is no longer needed goes away.
+    pub(super) fn recover_merges(&mut self) {
+        let under_way: Vec<MergeRequest> =
+            self.store.state().merges_in_line().filter(|merge| merge.is_under_way()).cloned().collect();
+        for merge in under_way {
+            match &merge.stage {
+                MergeStage::Checking { run, .. } => self.recover_check(run),
+                _ => self.go_on_merging(&merge.bead),
+            }
+        }
+        if self.role.dispatches_by_itself() {
+            self.clear_worktrees();
+        }
+    }
+
+    /// The checks that run now, as the state says.
+    pub(super) fn live_checks(&self) -> Vec<DispatchId> {
+        let runs = self.store.state().merges_in_line().filter_map(|merge| match &merge.stage {
+            MergeStage::Checking { run, .. } => Some(run.clone()),
+            _ => None,
+        });
+        runs.collect()
+    }
+
+    /// Finds out how a check stands that the state says runs.
+    pub(super) fn recover_check(&mut self, run: &DispatchId) {
+        match self.pool.recover(run) {
+            Ok(Recovered::Adopted { .. }) => {}
+            Ok(Recovered::NeverRan) => {
+                let why = "nothing had been started when the daemon ended".to_owned();
+                self.take_check_report(&WorkerReport::NeverRan { dispatch: run.clone(), why });
+            }
+            Ok(found) => self.take_recovered(run, found),
+            Err(error) => {
+                tracing::warn!(dispatch = %run, %error, "cannot tell how a check stands; the safety scan looks again");
+            }
+        }
+    }
+
+    /// Asks from time to time whether somebody has merged what is offered.
+    pub(super) fn look_at_offers(&mut self, at_once: bool) {
+        if !self.role.dispatches_by_itself() || !(at_once || self.next_offers <= Instant::now()) {
+            return;
+        }
+        self.next_offers = Instant::now() + LOOK_AT_OFFERS;
+        let offered: Vec<MergeRequest> = self
+            .store
+            .state()
+            .merges()
+            .filter(|merge| merge.stage == MergeStage::Offered || merge.problem().is_some())
+            .cloned()
+            .collect();
+        for merge in offered {
+            if let Some(order) = self.order_of(&merge) {
+                self.git.take(GitJob::Look(merge.bead.clone(), order, merge.head.clone()));
+            }
+        }
+    }
+
+    /// Removes the worktree of an ended dispatch if nobody needs it.
+    fn clear_worktree_of(&mut self, id: &DispatchId) {
+        let worktree = self.store.state().dispatch(id).and_then(|dispatch| dispatch.worktree.as_ref());
+        if let Some(made_for) = worktree.map(|worktree| worktree.made_for.clone()) {
+            self.clear_worktree(&made_for);
+        }
+    }
+
+    fn clear_worktree(&mut self, made_for: &DispatchId) {
+        let state = self.store.state();
+        let Some(fate) = state.worktree_fate(made_for).filter(|fate| fate.is_over()) else { return };
+        if let Some(condemned) = self.condemn(made_for, fate) {
+            self.git.take(GitJob::Remove(condemned));
+        }
+    }
+
+    fn condemn(&self, made_for: &DispatchId, fate: Fate) -> Option<Condemned> {
+        let state = self.store.state();
+        let worktree = state.worktree(made_for)?;
+        let rig = state.rig(&state.dispatch(made_for)?.rig)?;
+        let commit = worktree.head.clone().unwrap_or_else(|| worktree.start.clone());
+        Some(Condemned {
+            repo: self.town.rig_path(&rig.path),
+            path: branches::path_of(&self.town, made_for),
+            branch: (fate == Fate::OverWithBranch).then(|| (worktree.branch.clone(), commit)),
+            commit_first: None,
+        })
+    }
+
+    /// Removes every worktree that nobody needs; for what a former daemon had no time for.
+    fn clear_worktrees(&mut self) {
+        let entries = std::fs::read_dir(self.town.worktrees()).into_iter().flatten().flatten();
+        let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        for made_for in names.iter().filter_map(|name| DispatchId::parse(name).ok()) {
+            self.clear_worktree(&made_for);
+        }
+        // A worktree may be gone already, and its branch not yet.
+        let state = self.store.state();
+        let rigs: BTreeSet<&RigName> = state.merges().map(|merge| &merge.rig).collect();
+        let paths = rigs.into_iter().filter_map(|rig| Some(self.town.rig_path(&state.rig(rig)?.path)));
+        for repo in paths.collect::<Vec<_>>() {
+            self.git.take(GitJob::List(repo));
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Taking worktrees away, without losing anything that is only in them.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use super::{Git, GitError, Turn};
+
+/// A worktree that is to go.
+#[derive(Debug, Clone)]
+pub struct Condemned {
+    /// A directory in its repository, besides the worktree itself.
+    pub repo: PathBuf,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its branch, if it is to go as well, and the commit at which it may.
+    pub branch: Option<(String, String)>,
+    /// What is in it goes onto its branch first; otherwise a worktree with changes stays.
+    pub commit_first: Option<String>,
+}
+
+/// Removes a worktree. One that holds what is in no commit stays, unless that is committed first; so does a branch that
+/// has moved on.
+pub fn remove_worktree(condemned: &Condemned) -> Result<(), GitError> {
+    let git = Git::at(&condemned.repo);
+    let _turn = Turn::wait(&condemned.path);
+    if condemned.path.exists() {
+        let inside = Git::at(&condemned.path);
+        if !inside.say(&["status", "--porcelain"])?.is_empty() {
+            let Some(message) = &condemned.commit_first else {
+                let path = condemned.path.display();
+                return Err(GitError::Unfit(format!("{path} holds changes that are in no commit")));
+            };
+            inside.say(&["add", "--all"])?;
+            let mut commit = inside.identity();
+            commit.extend(["commit", "--quiet", "--no-verify", "--no-gpg-sign", "-m", message]);
+            inside.say(&commit)?;
+        }
+        let path = condemned.path.as_os_str();
+        git.say(&["worktree".as_ref(), "remove".as_ref(), "--force".as_ref(), path])?;
+    }
+    // Also for one whose directory somebody has deleted.
+    git.say(&["worktree", "prune"])?;
+    if let Some((branch, commit)) = &condemned.branch
+        && git.branch_commit(branch)?.as_ref() == Some(commit)
+    {
+        git.say(&["update-ref", "-d", &format!("refs/heads/{branch}"), commit])?;
+    }
+    Ok(())
+}
+
+/// The branches of a repository whose names begin like this.
+pub fn branches_under(repo: &Path, prefix: &str) -> Result<Vec<String>, GitError> {
+    let names =
+        Git::at(repo).say(&["for-each-ref", "--format=%(refname:short)", &format!("refs/heads/{prefix}")])?;
+    Ok(names.lines().map(str::to_owned).collect())
+}
+
+/// How many bytes a directory takes on disk.
+pub fn disk_use(path: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(path) else { return 0 };
+    let of_entry = |entry: std::fs::DirEntry| {
+        let Ok(meta) = entry.metadata() else { return 0 };
+        let below = if meta.is_dir() { disk_use(&entry.path()) } else { 0 };
+        meta.blocks() * 512 + below
+    };
+    entries.flatten().map(of_entry).sum()
+}
