@@ -8,10 +8,10 @@ use yard_engine::context::{Context, ContextFields};
 use yard_engine::dispatch::{Category, Dispatch};
 use yard_engine::readiness::WORKER_ACTOR_PREFIX;
 use yard_engine::session::Session;
-use yard_engine::{BeadId, DispatchId, FormulaName, Kitchen, RigName, State, WorkerExit};
+use yard_engine::{DispatchId, FormulaName, Kitchen, RigName, State, WorkerExit};
 use yard_workers::{
-    AgentPreset, Completion, CookInput, Cooked, ExitCause, ExitRecord, Formula, RunSpec, StartOrder,
-    StepSpec, YIELDED, cook,
+    Completion, CookInput, Cooked, ExitCause, ExitRecord, Formula, Presets, RunSpec, StartOrder, StepSpec,
+    YIELDED, cook,
 };
 
 use crate::core::Sources;
@@ -49,7 +49,7 @@ pub(crate) fn order(
             let cooked = cook_for(state, town, &bead, &dispatch.rig, formula, &context.fields)?;
             (cooked.steps, cooked.env)
         }
-        (None, Some(argv)) => (vec![own_command(argv)], facts(&bead, &context.fields)),
+        (None, Some(argv)) => (vec![own_command(town, argv)], facts(&bead, &context.fields)),
         (None, None) => return Err("it has neither a formula nor a command of its own".to_owned()),
     };
     let resume = Resumption::of(context, steps);
@@ -79,9 +79,11 @@ pub(crate) fn log_path(town: &TownDir, dispatch: &DispatchId) -> std::path::Path
     town.logs().join(format!("{dispatch}.log"))
 }
 
-fn own_command(argv: &[String]) -> StepSpec {
-    let agent = argv.first().and_then(|program| AgentPreset::of(program));
-    StepSpec { id: "run".to_owned(), argv: argv.to_vec(), stdin: None, timeout: None, agent }
+fn own_command(town: &TownDir, argv: &[String]) -> StepSpec {
+    // A command runs as it stands, whatever is wrong with a file that only says how to read it along.
+    let presets = Presets::of_town(town.root()).unwrap_or_else(|_| Presets::built_in());
+    let agent = argv.first().and_then(|program| presets.find(program)).cloned();
+    StepSpec { id: "run".to_owned(), argv: argv.to_vec(), stdin: None, timeout: None, agent, tail: 0 }
 }
 
 /// How an attempt goes on where an earlier one left off.
@@ -165,6 +167,7 @@ fn cook_for(
     let vars = parse_vars(fields.vars.as_deref().unwrap_or_default());
     let chosen = fields.agent.as_ref().map(|agent| vec![agent.clone()]);
     let agent = chosen.as_ref().or_else(|| state.settings().agent_command(rig));
+    let presets = Presets::of_town(town.root()).map_err(|e| e.to_string())?;
     let input = CookInput {
         vars: &vars,
         bead: bead.id.as_str(),
@@ -174,6 +177,7 @@ fn cook_for(
         rig: rig.as_str(),
         args: fields.args.as_deref().unwrap_or_default(),
         agent_command: agent.map(Vec::as_slice),
+        presets: &presets,
         workspace: bead.source.is_some(),
     };
     cook(&found, &input).map_err(|e| format!("formula {formula}: {e}"))
@@ -189,7 +193,11 @@ fn parse_vars(text: &str) -> BTreeMap<String, String> {
 pub(crate) fn kitchen(state: &State, town: &TownDir, request: &SlingRequest) -> Kitchen {
     let mut kitchen = Kitchen::default();
     for (rig, formula, bead) in state.formulas_of(request) {
-        if let Err(error) = try_cooking(state, town, request, &rig, &formula, &bead) {
+        let Some(entry) = state.bead(&bead) else { continue };
+        let Err(error) = cook_request(state, town, request, &rig, &formula, &entry.bead) else { continue };
+        if entry.bead.has_long_text() {
+            kitchen.spoiled_beads.insert(bead, error);
+        } else {
             kitchen.spoiled.insert((rig, formula), error);
         }
     }
@@ -208,18 +216,6 @@ pub(crate) fn kitchen_of_tasks(state: &State, town: &TownDir, tasks: &[NewTask])
         }
     }
     kitchen
-}
-
-fn try_cooking(
-    state: &State,
-    town: &TownDir,
-    request: &SlingRequest,
-    rig: &RigName,
-    formula: &FormulaName,
-    bead: &BeadId,
-) -> Result<(), String> {
-    let Some(entry) = state.bead(bead) else { return Ok(()) };
-    cook_request(state, town, request, rig, formula, &entry.bead)
 }
 
 fn cook_request(
@@ -254,11 +250,13 @@ fn cook_request(
     cook_for(state, town, bead, rig, formula, &fields).map(|_| ())
 }
 
-/// What an exit record means to the engine: the formula's exit codes decide the class of a failure.
+/// What an exit record means to the engine: what the agent said of its service, then the formula's exit codes, decide
+/// the class of a failure.
 pub(crate) fn worker_exit(state: &State, town: &TownDir, id: &DispatchId, exit: &ExitRecord) -> WorkerExit {
     let category = match (exit.cause, exit.code) {
         (ExitCause::HardCap, _) => Category::HardCap,
         (ExitCause::Yielded, _) | (_, Some(YIELDED)) => Category::Yielded,
+        _ if exit.unavailable.is_some() => Category::Unavailable,
         (_, Some(code)) if code != 0 && unavailable_codes(state, town, id).contains(&code) => {
             Category::Unavailable
         }
@@ -284,6 +282,12 @@ fn formula_of(state: &State, town: &TownDir, id: &DispatchId) -> Option<Formula>
     Formula::find(town.root(), context.fields.formula.as_ref()?).ok()
 }
 
+/// The steps that a dispatch goes through, as its formula has them now.
+pub(crate) fn step_names(state: &State, town: &TownDir, id: &DispatchId) -> Vec<String> {
+    formula_of(state, town, id)
+        .map_or_else(Vec::new, |formula| formula.steps.into_iter().map(|step| step.id).collect())
+}
+
 fn unavailable_codes(state: &State, town: &TownDir, id: &DispatchId) -> Vec<i32> {
     formula_of(state, town, id).map_or(vec![UNAVAILABLE], |formula| formula.unavailable.clone())
 }
@@ -301,8 +305,9 @@ fn exit_words(exit: &ExitRecord) -> String {
         ExitCause::ExecFailed => "a step's program could not be run".to_owned(),
         ExitCause::Yielded => "gave way between two steps".to_owned(),
     };
-    match (&exit.note, exit.cause) {
-        (Some(note), ExitCause::ExecFailed) => format!("{cause}: {note}"),
+    match (&exit.note, exit.cause, &exit.unavailable) {
+        (Some(note), ExitCause::ExecFailed, _) => format!("{cause}: {note}"),
+        (_, _, Some(words)) => format!("{words} ({cause})"),
         _ => cause,
     }
 }

@@ -117,6 +117,8 @@ impl Event {
                 DispatchEvent::Checkpoint { .. } => "dispatch.checkpoint",
                 DispatchEvent::Session { .. } => "dispatch.session",
                 DispatchEvent::Progress { .. } => "dispatch.progress",
+                DispatchEvent::LastLine { .. } => "dispatch.last_line",
+                DispatchEvent::Steps { .. } => "dispatch.steps",
                 DispatchEvent::Cost { .. } => "dispatch.cost",
                 DispatchEvent::Said { .. } => "dispatch.said",
                 DispatchEvent::Heard { .. } => "dispatch.heard",
@@ -205,7 +207,7 @@ impl Event {
 }
 
 /// Every type of event there is.
-pub const KINDS: [&str; 76] = [
+pub const KINDS: [&str; 78] = [
     "town.settings_changed",
     "scheduler.paused",
     "scheduler.resumed",
@@ -255,6 +257,8 @@ pub const KINDS: [&str; 76] = [
     "dispatch.checkpoint",
     "dispatch.session",
     "dispatch.progress",
+    "dispatch.last_line",
+    "dispatch.steps",
     "dispatch.cost",
     "dispatch.said",
     "dispatch.heard",

@@ -176,6 +176,8 @@ impl State {
             checkpoint: None,
             session: None,
             progress: None,
+            last_line: None,
+            steps: Vec::new(),
             cost: Usd::ZERO,
             tokens: 0,
             metered: Usd::ZERO,

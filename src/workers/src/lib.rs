@@ -30,7 +30,7 @@ pub use cook::{CookError, CookInput, Cooked, cook};
 pub use forkserver::forkserver_main;
 pub use formula::{Completion, Formula, FormulaError, FormulaStep, Isolation, Program, Variable};
 pub use pool::{Helper, LocalPool, Waker};
-pub use preset::AgentPreset;
+pub use preset::{AgentPreset, Place, PresetError, Presets, Saying, Sign, TextPlace};
 pub use record::{ExitCause, ExitRecord, YIELDED};
 pub use report::{Recovered, WorkerReport};
 pub use shim::shim_main;

@@ -61,6 +61,9 @@ pub struct ExitRecord {
     /// The session its output named last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,
+    /// How the agent's service refused, in words: its exit says nothing about the work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
     /// More about it, for a person: the reason given with a stop request, why a program could not be run, or what could not be ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

@@ -35,7 +35,7 @@ pub enum WorkerReport {
         /// When it finished.
         at: Timestamp,
     },
-    /// What its output told so far about its cost and session.
+    /// What its output told so far about its cost and session, and what it is doing.
     Metered {
         /// Which attempt.
         dispatch: DispatchId,
@@ -45,6 +45,8 @@ pub enum WorkerReport {
         tokens: u64,
         /// The agent's session.
         session: Option<Session>,
+        /// The last line of its output, if that is news.
+        line: Option<String>,
     },
     /// The dispatch ran and is over, with everything it started.
     Ended {

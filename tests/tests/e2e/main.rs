@@ -15,6 +15,7 @@ mod http;
 mod like;
 mod mcp;
 mod operator;
+mod presets;
 mod seed1;
 mod sling;
 mod spawn_delay;
