@@ -16,6 +16,7 @@ mod like;
 mod mcp;
 mod operator;
 mod presets;
+mod progress;
 mod seed1;
 mod sling;
 mod spawn_delay;

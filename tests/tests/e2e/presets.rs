@@ -209,3 +209,38 @@ fn what_an_agent_said_of_its_service_counts_after_the_daemon_died() {
     wait_until("it has ended", || !dispatch(&town, "y-slow", 0)["ended"].is_null());
     assert_eq!(dispatch(&town, "y-slow", 0)["ended"]["outcome"]["category"], "unavailable");
 }
+
+#[test]
+fn doctor_lists_the_agents_and_where_their_programs_are() {
+    let town = town();
+    let bin = town.root().join("bin");
+    std::fs::remove_file(bin.join("aider")).expect("removed");
+    let doctor = |town: &Town| {
+        let mut command = town.command(["--json", "doctor"]);
+        command.env("PATH", &bin);
+        let output = command.output().expect("ym can be run");
+        serde_json::from_slice::<Value>(&output.stdout).expect("json")
+    };
+    let of = |view: &Value, name: &str| {
+        view["agents"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .find(|agent| agent["name"] == name)
+            .cloned()
+            .expect("listed")
+    };
+    let view = doctor(&town);
+    assert_eq!(of(&view, "claude")["path"], json!(bin.join("claude")));
+    assert_eq!(of(&view, "claude")["start"][1], "-p");
+    assert_eq!(of(&view, "aider")["path"], Value::Null);
+    let words = |view: &Value| {
+        let checks = view["checks"].as_array().expect("a list");
+        checks.iter().find(|check| check["name"] == "agents").cloned().expect("a check")
+    };
+    assert!(words(&view)["message"].as_str().unwrap_or_default().contains("ym config set worker.agent"));
+    town.set("worker.agent", "aider");
+    assert_eq!(words(&doctor(&town))["status"], "warn");
+    std::fs::write(town.root().join(".yardmaster/agents.toml"), "[claude]\nx = 1\n").expect("a file");
+    assert_eq!(words(&doctor(&town))["status"], "fail");
+}
