@@ -10,6 +10,7 @@ mod demo;
 mod disk_full;
 mod dispatches;
 mod forecast;
+mod hooks;
 mod hostile;
 mod http;
 mod like;
