@@ -334,8 +334,8 @@ Exit codes: 0 done, 75 yielded, 69 (or those of [retry]) unavailable, anything
 else a crash; ym help config has the retry policies. The worker sees
 YM_DISPATCH, YM_BEAD, YM_RIG, YM_TITLE, YM_DESCRIPTION, YM_ARGS, YM_TOWN.
 A bead with a command of its own runs that instead, unless a formula is named.
-argv = [\"{{agent...}}\"] runs worker.agent, whose task is the step's stdin, whichever
-way it goes in (ym help presets); {{prompt_file}} is a file that holds it.
+argv = [\"{{agent...}}\"] runs worker.agent, whose task is the step's stdin,
+whichever way it goes in (ym help presets); {{prompt_file}} is a file with it.
 ";
 
 const PRESETS: &str = "\
@@ -349,15 +349,15 @@ An agent is chosen by its name, for the town, a rig or one bead:
   ym sling shop-a1 --agent gemini
 
 A name alone means its preset: the command line without a terminal, how it gets
-its task (standard input, or a file) and goes on with a session, and how session,
-cost, tokens and refusals are read off its output. Several words are used as they
-stand; an unknown word is a command that reads its task on standard input. In a
-command {{prompt_file}} is a file that holds the task, {{prompt}} the text itself;
-an argument holds 128 KiB at most, and a longer task is refused.
+its task (standard input, or a file) and goes on with a session, and how
+session, cost, tokens and refusals are read off its output. Several words are
+used as they stand; an unknown word is a command that reads its task on standard
+input. In a command {{prompt_file}} is a file that holds the task, {{prompt}}
+the text itself; an argument holds 128 KiB at most, a longer task is refused.
 
-When its service refuses (rate limit, quota, overload, no login) an agent has not
-crashed: it is tried again by retry.unavailable, in its session, and its account
-rests. .yardmaster/agents.toml adds agents and changes single keys:
+When its service refuses (rate limit, quota, overload, no login) an agent has
+not crashed: it is tried again by retry.unavailable, in its session, and its
+account rests. .yardmaster/agents.toml adds agents and changes single keys:
 
   [claude]
   start = [\"claude\", \"-p\", \"--output-format\", \"stream-json\", \"--verbose\"]
@@ -368,8 +368,8 @@ Hooks tell the scheduler that beads changed where it cannot watch a file:
   ym hooks show claude               # for .claude/settings.json
   ym hooks show git                  # for .git/hooks/post-merge
 
-They call ym poke --hook [RIG], which is silent, takes milliseconds and exits with
-0 whatever happens. assets/manual/presets.md says more.
+They call ym poke --hook [RIG], which is silent, takes milliseconds and exits
+with 0 whatever happens. assets/manual/presets.md says more.
 ";
 
 const JSON: &str = "\
