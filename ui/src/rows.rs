@@ -1,5 +1,6 @@
 //! One row per bead: its sign, its words, and the shortest reason why it does not run. Built only for what is seen.
 
+use yard_client::views::doing;
 use yard_engine::context::Context;
 use yard_engine::dispatch::Dispatch;
 use yard_engine::readiness::{Reason, ReasonCode};
@@ -159,9 +160,7 @@ fn why(
         None | Some(Standing::Closed | Standing::Open) => String::new(),
         Some(Standing::Running) => {
             let live = live(state, id);
-            live.and_then(|dispatch| dispatch.progress.as_deref().or(dispatch.step.as_deref()))
-                .map(shown)
-                .unwrap_or_default()
+            live.map(|dispatch| shown(&doing(dispatch))).unwrap_or_default()
         }
         Some(Standing::CircuitBroken) => {
             let last = context.or_else(|| {

@@ -10,10 +10,10 @@ use yard_engine::merge::MergeRequest;
 use yard_engine::readiness::WORKER_ACTOR_PREFIX;
 use yard_engine::session::Session;
 use yard_engine::settings::Isolation;
-use yard_engine::{BeadId, DispatchId, FormulaName, Kitchen, RigName, State, WorkerExit};
+use yard_engine::{DispatchId, FormulaName, Kitchen, RigName, State, WorkerExit};
 use yard_workers::{
-    AgentPreset, Completion, CookInput, Cooked, ExitCause, ExitRecord, Formula, RunSpec, StartOrder,
-    StepSpec, WorktreePlace, WorktreeSpec, YIELDED, cook,
+    Completion, CookInput, Cooked, ExitCause, ExitRecord, Formula, Presets, RunSpec, StartOrder, StepSpec,
+    WorktreePlace, WorktreeSpec, YIELDED, cook,
 };
 
 use crate::branches;
@@ -54,7 +54,7 @@ pub(crate) fn order(
         }
         (None, Some(argv)) => {
             let isolation = state.settings().isolation(&dispatch.rig);
-            (vec![own_command(argv)], facts(&bead, &context.fields), isolation)
+            (vec![own_command(town, argv)], facts(&bead, &context.fields), isolation)
         }
         (None, None) => return Err("it has neither a formula nor a command of its own".to_owned()),
     };
@@ -91,9 +91,11 @@ pub(crate) fn log_path(town: &TownDir, dispatch: &DispatchId) -> std::path::Path
     town.logs().join(format!("{dispatch}.log"))
 }
 
-fn own_command(argv: &[String]) -> StepSpec {
-    let agent = argv.first().and_then(|program| AgentPreset::of(program));
-    StepSpec { id: "run".to_owned(), argv: argv.to_vec(), stdin: None, timeout: None, agent }
+fn own_command(town: &TownDir, argv: &[String]) -> StepSpec {
+    // A command runs as it stands, whatever is wrong with a file that only says how to read it along.
+    let presets = Presets::of_town(town.root()).unwrap_or_else(|_| Presets::built_in());
+    let agent = argv.first().and_then(|program| presets.find(program)).cloned();
+    StepSpec { id: "run".to_owned(), argv: argv.to_vec(), stdin: None, timeout: None, agent, tail: 0 }
 }
 
 /// How an attempt goes on where an earlier one left off.
@@ -179,6 +181,7 @@ fn cook_for(
     let vars = parse_vars(fields.vars.as_deref().unwrap_or_default());
     let chosen = fields.agent.as_ref().map(|agent| vec![agent.clone()]);
     let agent = chosen.as_ref().or_else(|| state.settings().agent_command(rig));
+    let presets = Presets::of_town(town.root()).map_err(|e| e.to_string())?;
     let input = CookInput {
         vars: &vars,
         bead: bead.id.as_str(),
@@ -188,6 +191,7 @@ fn cook_for(
         rig: rig.as_str(),
         args: fields.args.as_deref().unwrap_or_default(),
         agent_command: agent.map(Vec::as_slice),
+        presets: &presets,
         workspace: bead.source.is_some(),
         isolation: state.settings().isolation(rig),
     };
@@ -204,7 +208,11 @@ fn parse_vars(text: &str) -> BTreeMap<String, String> {
 pub(crate) fn kitchen(state: &State, town: &TownDir, request: &SlingRequest) -> Kitchen {
     let mut kitchen = Kitchen::default();
     for (rig, formula, bead) in state.formulas_of(request) {
-        if let Err(error) = try_cooking(state, town, request, &rig, &formula, &bead) {
+        let Some(entry) = state.bead(&bead) else { continue };
+        let Err(error) = cook_request(state, town, request, &rig, &formula, &entry.bead) else { continue };
+        if entry.bead.has_long_text() {
+            kitchen.spoiled_beads.insert(bead, error);
+        } else {
             kitchen.spoiled.insert((rig, formula), error);
         }
     }
@@ -223,18 +231,6 @@ pub(crate) fn kitchen_of_tasks(state: &State, town: &TownDir, tasks: &[NewTask])
         }
     }
     kitchen
-}
-
-fn try_cooking(
-    state: &State,
-    town: &TownDir,
-    request: &SlingRequest,
-    rig: &RigName,
-    formula: &FormulaName,
-    bead: &BeadId,
-) -> Result<(), String> {
-    let Some(entry) = state.bead(bead) else { return Ok(()) };
-    cook_request(state, town, request, rig, formula, &entry.bead)
 }
 
 fn cook_request(
@@ -283,7 +279,7 @@ pub(crate) fn check_of(
         None => None,
     };
     let configured = state.settings().check_command(&merge.rig);
-    let step = |argv: &Vec<String>| StepSpec { id: "check".to_owned(), ..own_command(argv) };
+    let step = |argv: &Vec<String>| StepSpec { id: "check".to_owned(), ..own_command(town, argv) };
     Ok(cooked.or_else(|| configured.map(step)))
 }
 
@@ -317,11 +313,13 @@ pub(crate) fn check_order(
     Ok(StartOrder { dispatch: run.clone(), spec })
 }
 
-/// What an exit record means to the engine: the formula's exit codes decide the class of a failure.
+/// What an exit record means to the engine: what the agent said of its service, then the formula's exit codes, decide
+/// the class of a failure.
 pub(crate) fn worker_exit(state: &State, town: &TownDir, id: &DispatchId, exit: &ExitRecord) -> WorkerExit {
     let category = match (exit.cause, exit.code) {
         (ExitCause::HardCap, _) => Category::HardCap,
         (ExitCause::Yielded, _) | (_, Some(YIELDED)) => Category::Yielded,
+        _ if exit.unavailable.is_some() => Category::Unavailable,
         (_, Some(code)) if code != 0 && unavailable_codes(state, town, id).contains(&code) => {
             Category::Unavailable
         }
@@ -348,6 +346,12 @@ fn formula_of(state: &State, town: &TownDir, id: &DispatchId) -> Option<Formula>
     Formula::find(town.root(), context.fields.formula.as_ref()?).ok()
 }
 
+/// The steps that a dispatch goes through, as its formula has them now.
+pub(crate) fn step_names(state: &State, town: &TownDir, id: &DispatchId) -> Vec<String> {
+    formula_of(state, town, id)
+        .map_or_else(Vec::new, |formula| formula.steps.into_iter().map(|step| step.id).collect())
+}
+
 fn unavailable_codes(state: &State, town: &TownDir, id: &DispatchId) -> Vec<i32> {
     formula_of(state, town, id).map_or(vec![UNAVAILABLE], |formula| formula.unavailable.clone())
 }
@@ -366,8 +370,9 @@ pub(crate) fn exit_words(exit: &ExitRecord) -> String {
         ExitCause::Yielded => "gave way between two steps".to_owned(),
         ExitCause::Unfinished => "its work cannot be put on its branch".to_owned(),
     };
-    match (&exit.note, exit.cause) {
-        (Some(note), ExitCause::ExecFailed | ExitCause::Unfinished) => format!("{cause}: {note}"),
+    match (&exit.note, exit.cause, &exit.unavailable) {
+        (Some(note), ExitCause::ExecFailed | ExitCause::Unfinished, _) => format!("{cause}: {note}"),
+        (_, _, Some(words)) => format!("{words} ({cause})"),
         _ => cause,
     }
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use yard_client::views::{self, AlertView, DaemonView, LogView, ShowView};
 use yard_client::{Ask, Reply};
+use yard_engine::bead::Verdict;
 use yard_engine::{BeadId, DispatchId, Recorded, Refusal, State};
 use yard_journal::Reader;
 
@@ -181,7 +182,14 @@ impl Desk<'_> {
         let live = state.dispatch(&dispatch).is_some_and(yard_engine::dispatch::Dispatch::is_live)
             || state.merge_checked_by(&dispatch).is_some();
         let path = log_path(self.town, &dispatch).to_string_lossy().into_owned();
-        Ok(LogView { dispatch_id: dispatch, path, live })
+        let next =
+            state.dispatches_of(dispatch.bead()).map(|d| &d.id).find(|id| id.attempt() > dispatch.attempt());
+        let next = next.cloned();
+        let goes_on = state.bead(dispatch.bead()).is_some_and(|entry| {
+            let work = &entry.work;
+            work.live.is_some() || work.context.is_some() || work.verdict == Some(Verdict::Done)
+        });
+        Ok(LogView { dispatch_id: dispatch, path, live, next, goes_on })
     }
 }
 

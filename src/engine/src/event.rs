@@ -121,6 +121,8 @@ impl Event {
                 DispatchEvent::Checkpoint { .. } => "dispatch.checkpoint",
                 DispatchEvent::Session { .. } => "dispatch.session",
                 DispatchEvent::Progress { .. } => "dispatch.progress",
+                DispatchEvent::LastLine { .. } => "dispatch.last_line",
+                DispatchEvent::Steps { .. } => "dispatch.steps",
                 DispatchEvent::Cost { .. } => "dispatch.cost",
                 DispatchEvent::Said { .. } => "dispatch.said",
                 DispatchEvent::Heard { .. } => "dispatch.heard",
@@ -220,7 +222,7 @@ impl Event {
 }
 
 /// Every type of event there is.
-pub const KINDS: [&str; 85] = [
+pub const KINDS: [&str; 87] = [
     "town.settings_changed",
     "scheduler.paused",
     "scheduler.resumed",
@@ -270,6 +272,8 @@ pub const KINDS: [&str; 85] = [
     "dispatch.checkpoint",
     "dispatch.session",
     "dispatch.progress",
+    "dispatch.last_line",
+    "dispatch.steps",
     "dispatch.cost",
     "dispatch.said",
     "dispatch.heard",

@@ -177,6 +177,8 @@ impl State {
             session: None,
             worktree: None,
             progress: None,
+            last_line: None,
+            steps: Vec::new(),
             cost: Usd::ZERO,
             tokens: 0,
             metered: Usd::ZERO,

@@ -24,6 +24,7 @@ fn order(round: u32, n: usize, run_dir: &Path) -> Result<StartOrder, Box<dyn std
         stdin: None,
         timeout: None,
         agent: None,
+        tail: 0,
     };
     let spec = RunSpec {
         steps: vec![step],

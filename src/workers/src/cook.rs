@@ -3,15 +3,21 @@
 //! Values are put into argv elements and standard input in one pass and never looked at again, so a value may hold
 //! `{{…}}` or anything else. A shell gets values only through its environment. Whether the program exists is not
 //! asked here: it may appear before the start.
+//!
+//! An agent gets its task, the `stdin` of its step, in the way its preset says: on standard input, as a file, or, as the
+//! last resort, as an argument.
+
+mod words;
 
 use std::collections::BTreeMap;
 
 use yard_engine::settings::Isolation;
 
+use self::words::{PROMPT_FILE, Word, Words, give};
 use crate::formula::{
     BUILT_IN_VARIABLES, Completion, Formula, FormulaStep, Program, is_variable_name, variable_name,
 };
-use crate::preset::AgentPreset;
+use crate::preset::{AgentPreset, Presets};
 use crate::spec::StepSpec;
 
 /// The longest argument or variable: the kernel's 128 KiB, less room for its name.
@@ -40,8 +46,10 @@ pub struct CookInput<'a> {
     pub rig: &'a str,
     /// What the sling said with `--args`; may be empty.
     pub args: &'a str,
-    /// `worker.agent`.
+    /// `worker.agent`: the name of a preset, or a command.
     pub agent_command: Option<&'a [String]>,
+    /// The agents that are known.
+    pub presets: &'a Presets,
     /// The bead comes from a beads workspace, where its agent closes it.
     pub workspace: bool,
     /// Where a formula works that says nothing about it.
@@ -91,7 +99,9 @@ pub enum CookError {
         known: Vec<String>,
     },
     /// The agent is wanted, but none is configured.
-    #[error("no agent is configured: say which one with ym config set worker.agent '[\"claude\",\"-p\"]'")]
+    #[error(
+        "no agent is configured: say which one with ym config set worker.agent claude (ym doctor lists them)"
+    )]
     NoAgent,
     /// The agent's place is not a whole argument.
     #[error("step '{0}': {AGENT} must be an argument of its own")]
@@ -113,9 +123,14 @@ pub enum CookError {
     Nul(String),
     /// A text that is too long for an argument.
     #[error(
-        "{0} is too long for an argument or a variable (at most {MAX_ARGUMENT} bytes): give long text on stdin"
+        "{what} is {length} bytes long, but an argument or a variable holds 128 KiB at most (less its name): give long text on stdin or as {{{{prompt_file}}}}"
     )]
-    TooLong(String),
+    TooLong {
+        /// Which.
+        what: String,
+        /// How long it is.
+        length: usize,
+    },
     /// A workspace's beads are closed by their agents.
     #[error(
         "completion = \"exit\" cannot be used here: a workspace's beads are closed by their agent (completion = \"close\")"
@@ -198,7 +213,10 @@ fn no_nul(what: &str, value: &str) -> Result<(), CookError> {
 }
 
 fn not_too_long(what: &str, value: &str) -> Result<(), CookError> {
-    if value.len() > MAX_ARGUMENT { Err(CookError::TooLong(what.to_owned())) } else { Ok(()) }
+    if value.len() > MAX_ARGUMENT {
+        return Err(CookError::TooLong { what: what.to_owned(), length: value.len() });
+    }
+    Ok(())
 }
 
 /// The task as an agent reads it.
@@ -224,40 +242,90 @@ struct Kitchen<'a> {
     vars: &'a BTreeMap<String, String>,
 }
 
-impl Kitchen<'_> {
-    fn step(&self, step: &FormulaStep) -> Result<StepSpec, CookError> {
-        let argv = match &step.program {
-            Program::Argv(templates) => self.argv(&step.id, templates)?,
+impl<'a> Kitchen<'a> {
+    fn step(&self, step: &'a FormulaStep) -> Result<StepSpec, CookError> {
+        let cooked = match &step.program {
+            Program::Argv(templates) => self.program(step, templates)?,
             Program::Shell(script) => {
                 self.no_template(&step.id, script)?;
-                vec!["sh".to_owned(), "-c".to_owned(), script.clone()]
+                let argv = vec!["sh".to_owned(), "-c".to_owned(), script.clone()];
+                // A script may run anything; only a program of its own is known by its name.
+                StepSpec {
+                    id: step.id.clone(),
+                    argv,
+                    stdin: self.task(step)?,
+                    timeout: step.timeout,
+                    agent: None,
+                    tail: 0,
+                }
             }
         };
-        for argument in &argv {
+        for argument in &cooked.argv {
             let what = format!("an argument of step '{}'", step.id);
             no_nul(&what, argument)?;
             not_too_long(&what, argument)?;
         }
-        let stdin = step.stdin.as_ref().map(|template| self.fill(&step.id, template)).transpose()?;
-        // A script may run anything; only a program of its own is known by its name.
-        let agent = match &step.program {
-            Program::Argv(_) => argv.first().and_then(|program| AgentPreset::of(program)),
-            Program::Shell(_) => None,
-        };
-        Ok(StepSpec { id: step.id.clone(), argv, stdin, timeout: step.timeout, agent })
+        Ok(cooked)
     }
 
-    fn argv(&self, step: &str, templates: &[String]) -> Result<Vec<String>, CookError> {
-        let mut argv = Vec::new();
+    fn program(&self, step: &'a FormulaStep, templates: &'a [String]) -> Result<StepSpec, CookError> {
+        let mut words = self.words(templates)?;
+        let task = self.task(step)?;
+        if task.is_some() {
+            words.give_task();
+        }
+        let stdin = if words.take_file() {
+            Some(task.clone().unwrap_or_else(|| self.prompt.clone()))
+        } else {
+            task.clone().filter(|_| !words.take_text())
+        };
+        let given = task.as_deref().unwrap_or(&self.prompt);
+        let fill = |word: &Word<'_>| {
+            if word.own { Ok(give(word.text, given)) } else { self.fill(&step.id, word.text) }
+        };
+        let argv = words.words.iter().map(fill).collect::<Result<Vec<_>, _>>()?;
+        let (agent, tail) = (words.agent.cloned(), words.tail());
+        Ok(StepSpec { id: step.id.clone(), argv, stdin, timeout: step.timeout, agent, tail })
+    }
+
+    /// What a step reads.
+    fn task(&self, step: &FormulaStep) -> Result<Option<String>, CookError> {
+        step.stdin.as_ref().map(|template| self.fill(&step.id, template)).transpose()
+    }
+
+    /// Puts the configured agent in its place.
+    fn words(&self, templates: &'a [String]) -> Result<Words<'a>, CookError> {
+        let mut words = Words::default();
         for template in templates {
             if template == AGENT {
-                let agent = self.input.agent_command.filter(|agent| !agent.is_empty());
-                argv.extend_from_slice(agent.ok_or(CookError::NoAgent)?);
+                let (command, agent) = self.agent()?;
+                words.words.extend(command.into_iter().map(|text| Word { text, own: true }));
+                words.agent = agent;
             } else {
-                argv.push(self.fill(step, template)?);
+                words.words.push(Word { text: template, own: false });
             }
         }
-        Ok(argv)
+        if !words.run_agent() {
+            words.agent = words.words.first().and_then(|program| self.input.presets.find(program.text));
+        }
+        Ok(words)
+    }
+
+    /// The configured agent: a name alone means all of its preset, several words are used as they stand.
+    fn agent(&self) -> Result<(Vec<&'a str>, Option<&'a AgentPreset>), CookError> {
+        let command = self.input.agent_command.filter(|agent| !agent.is_empty()).ok_or(CookError::NoAgent)?;
+        let agent = self.input.presets.find(&command[0]);
+        let start =
+            agent.map(|agent| agent.start.as_slice()).filter(|start| command.len() == 1 && !start.is_empty());
+        let words = match start {
+            // A path says which program of that name is meant.
+            Some(start) if command[0].contains('/') => {
+                command.iter().chain(&start[1..]).map(String::as_str).collect()
+            }
+            Some(start) => start.iter().map(String::as_str).collect(),
+            None => command.iter().map(String::as_str).collect(),
+        };
+        Ok((words, agent))
     }
 
     /// Replaces each `{{name}}`, once, from left to right. Other braces are left as they are.
@@ -287,6 +355,7 @@ impl Kitchen<'_> {
             "bead" => self.input.bead,
             "description" => self.input.description,
             "prompt" => &self.prompt,
+            "prompt_file" => PROMPT_FILE,
             "rig" => self.input.rig,
             "title" => self.input.title,
             other => self.vars.get(other)?,

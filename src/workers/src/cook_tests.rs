@@ -44,6 +44,7 @@ impl Case {
             rig: "yard",
             args: "be quick",
             agent_command: self.agent.as_deref(),
+            presets: &Presets::built_in(),
             workspace: self.workspace,
             isolation: self.isolation,
         };
@@ -89,7 +90,7 @@ fn the_prompt_of_a_workspace_bead_says_that_its_tracker_closes_it() {
 fn the_agent_becomes_several_arguments() {
     let formula = "[[steps]]\nargv=['nice', '{{agent...}}', '--', '{{bead}}']\n";
     let error = case().cook(formula).expect_err("no agent").to_string();
-    assert!(error.contains("ym config set worker.agent '[\"claude\",\"-p\"]'"), "{error}");
+    assert!(error.contains("ym config set worker.agent claude"), "{error}");
     let mut with = case();
     with.agent = Some(vec!["claude".into(), "-p".into(), "{{title}}".into()]);
     let cooked = with.cook(formula).expect("cooked");
@@ -123,7 +124,7 @@ fn a_shell_gets_values_only_from_its_environment() {
 fn what_no_program_can_be_given_is_refused() {
     let formula = "[vars.x]\ndefault=''\n[[steps]]\nargv=['p','{{description}}']\n";
     assert!(matches!(case().var("x", "a\0b").cook(formula), Err(CookError::Nul(_))));
-    assert!(matches!(case().var("x", &"y".repeat(200_000)).cook(formula), Err(CookError::TooLong(_))));
+    assert!(matches!(case().var("x", &"y".repeat(200_000)).cook(formula), Err(CookError::TooLong { .. })));
     let mut long = case();
     long.description = "ä".repeat(100_000);
     let error = long.cook(formula).expect_err("too long").to_string();
@@ -157,4 +158,61 @@ fn a_formula_says_where_it_works_and_what_checks_a_merge() {
     let cooked = cooked.expect("cooked");
     assert_eq!(cooked.isolation, Isolation::None);
     assert_eq!(cooked.check.expect("a check").argv, ["test", "gt-abc"]);
+}
+
+fn agent_case(words: &[&str]) -> Case {
+    Case { agent: Some(words.iter().map(|word| (*word).to_owned()).collect()), ..case() }
+}
+
+const WORK: &str = "[[steps]]\nargv=['{{agent...}}']\nstdin='{{prompt}}'\n";
+
+#[test]
+fn a_name_alone_means_the_whole_preset() {
+    for (name, first, last, on_stdin) in [
+        ("claude", "claude", "acceptEdits", true),
+        ("codex", "codex", "-", true),
+        ("gemini", "gemini", "auto_edit", true),
+        ("opencode", "opencode", "json", true),
+        ("aider", "aider", "/dev/stdin", true),
+        ("/opt/bin/codex", "/opt/bin/codex", "-", true),
+        ("cat", "cat", "cat", true),
+    ] {
+        let step = agent_case(&[name]).cook(WORK).expect(name).steps.remove(0);
+        assert_eq!(
+            (step.argv[0].as_str(), step.argv.last().map(String::as_str)),
+            (first, Some(last)),
+            "{name}"
+        );
+        assert_eq!(step.stdin.is_some_and(|text| text.contains("It leans.")), on_stdin, "{name}");
+        assert_eq!(step.agent.is_some(), name != "cat");
+    }
+}
+
+#[test]
+fn several_words_are_used_as_they_stand_and_the_task_is_added() {
+    let argv = |words: &[&str]| {
+        let step = agent_case(words).cook(WORK).expect("cooked").steps.remove(0);
+        (step.argv.join(" "), step.tail)
+    };
+    assert_eq!(argv(&["claude", "-p"]), ("claude -p".to_owned(), 0));
+    assert_eq!(argv(&["codex", "exec", "-m", "o3"]), ("codex exec -m o3 -".to_owned(), 1));
+    assert_eq!(argv(&["codex", "exec", "-"]), ("codex exec -".to_owned(), 1));
+    assert_eq!(argv(&["aider", "--model", "x"]), ("aider --model x --message-file /dev/stdin".to_owned(), 2));
+    assert_eq!(argv(&["aider", "-f", "{{prompt_file}}"]), ("aider -f /dev/stdin".to_owned(), 0));
+    let formula = "[[steps]]\nargv=['{{agent...}}', '--color={{rig}}']\nstdin='{{prompt}}'\n";
+    let step = agent_case(&["codex"]).cook(formula).expect("cooked").steps.remove(0);
+    assert!(step.argv.ends_with(&["--color=yard".to_owned(), "-".to_owned()]), "{:?}", step.argv);
+}
+
+#[test]
+fn an_agent_may_take_the_task_as_an_argument() {
+    let formula = "[[steps]]\nargv=['nice', '{{agent...}}', '{{bead}}']\nstdin='Review: {{title}}'\n";
+    let step = agent_case(&["mine", "--do={{prompt}}"]).cook(formula).expect("cooked").steps.remove(0);
+    assert_eq!(step.argv, ["nice", "mine", "--do=Review: Mend the fence", "gt-abc"]);
+    assert_eq!(step.stdin, None, "once is enough");
+    let long = Case { description: "x".repeat(200_000), ..agent_case(&["mine", "{{prompt}}"]) };
+    let error = long.cook(WORK).expect_err("too long").to_string();
+    assert!(error.contains("128 KiB"), "{error}");
+    let file = Case { description: "x".repeat(200_000), ..agent_case(&["mine", "{{prompt_file}}"]) };
+    assert!(file.cook(WORK).is_ok());
 }

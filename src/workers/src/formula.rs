@@ -14,8 +14,8 @@ use yard_engine::{FormulaName, Millis};
 const MAX_SIZE: u64 = 1 << 20;
 
 /// Names that always mean something, and so cannot be declared.
-pub(crate) const BUILT_IN_VARIABLES: [&str; 7] =
-    ["agent", "args", "bead", "description", "prompt", "rig", "title"];
+pub(crate) const BUILT_IN_VARIABLES: [&str; 8] =
+    ["agent", "args", "bead", "description", "prompt", "prompt_file", "rig", "title"];
 
 /// The formulas that come with the program.
 const BUILT_IN: [(&str, &str); 3] = [

@@ -35,7 +35,7 @@ pub use git::{
     remove_worktree,
 };
 pub use pool::{Helper, LocalPool, Waker};
-pub use preset::AgentPreset;
+pub use preset::{AgentPreset, Place, PresetError, Presets, Saying, Sign, TextPlace};
 pub use record::{ExitCause, ExitRecord, YIELDED};
 pub use report::{Recovered, WorkerReport};
 pub use shim::shim_main;

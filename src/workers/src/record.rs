@@ -67,6 +67,9 @@ pub struct ExitRecord {
     /// The worktree it worked in, as it left it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Box<Worktree>>,
+    /// How the agent's service refused, in words: its exit says nothing about the work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
     /// More about it, for a person: the reason given with a stop request, why a program could not be run, or what could not be ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

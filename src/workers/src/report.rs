@@ -43,7 +43,7 @@ pub enum WorkerReport {
         /// When it finished.
         at: Timestamp,
     },
-    /// What its output told so far about its cost and session.
+    /// What its output told so far about its cost and session, and what it is doing.
     Metered {
         /// Which attempt.
         dispatch: DispatchId,
@@ -53,6 +53,8 @@ pub enum WorkerReport {
         tokens: u64,
         /// The agent's session.
         session: Option<Session>,
+        /// The last line of its output, if that is news.
+        line: Option<String>,
     },
     /// The dispatch ran and is over, with everything it started.
     Ended {

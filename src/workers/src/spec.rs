@@ -25,6 +25,14 @@ pub struct StepSpec {
     /// The agent it runs, if it is one we know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentPreset>,
+    /// So many arguments at the end of `argv` stay there when others are added to go on with a session.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tail: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 /// Everything a shim must know to run a dispatch.

@@ -83,6 +83,9 @@ pub(crate) enum FromShim {
         usd: Usd,
         tokens: u64,
         session: Option<Session>,
+        /// The last line of its output, if it is time to pass it on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        line: Option<String>,
     },
     /// Sent after the claim's lock was released.
     Ended {

@@ -134,6 +134,10 @@ pub(super) fn bead<'t>(pen: &Pen<'_>, console: &Console, id: &BeadId) -> Vec<Lin
     if let Some(argv) = &view.argv {
         lines.push(fact("runs", shown(&argv.join(" ")), Role::Accent));
     }
+    let live = state.bead(id).and_then(|entry| state.dispatch(entry.work.live.as_ref()?));
+    if let Some(doing) = live.map(views::doing).filter(|doing| !doing.is_empty()) {
+        lines.push(fact("doing", shown(&doing), Role::Text));
+    }
     let cost = state.bead(id).map(|entry| entry.work.cost).filter(|cost| !cost.is_zero());
     if let Some(cost) = cost {
         lines.push(fact("cost", cost.to_string(), Role::Text));

@@ -3,6 +3,7 @@
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
+use yard_client::views::doing;
 use yard_engine::State;
 use yard_engine::agent::{Agent, AgentState};
 use yard_engine::dispatch::Dispatch;
@@ -270,7 +271,7 @@ fn worker_row<'t>(pen: &Pen<'_>, console: &Console, columns: Columns, worker: &D
         (pen.look.glyphs.running, "running".to_owned(), Role::Running)
     };
     let title = state.bead(worker.id.bead()).map(|entry| shown(&entry.bead.title)).unwrap_or_default();
-    let says = worker.progress.as_deref().or(worker.step.as_deref()).map(shown).unwrap_or_default();
+    let says = shown(&doing(worker));
     let ago = |at: yard_engine::Timestamp| span(now.as_millis() - at.as_millis());
     let cost = if worker.cost.is_zero() { String::new() } else { worker.cost.to_string() };
     let (title_wide, rig) = columns.work;

@@ -18,7 +18,7 @@ pub(crate) enum ConfigCmd {
     },
     /// Set a key; comments in the file are kept
     #[command(
-        after_long_help = "Examples:\n  ym config set scheduler.max_polecats -1\n  ym config set worker.agent '[\"claude\", \"-p\"]'\n  ym config set limits.hard_cap 2h"
+        after_long_help = "Examples:\n  ym config set scheduler.max_polecats -1\n  ym config set worker.agent claude\n  ym config set limits.hard_cap 2h"
     )]
     Set {
         /// Such as scheduler.max_polecats
@@ -64,6 +64,56 @@ pub(crate) enum HttpCmd {
     /// Receivers check webhook-signature with it, as the Standard Webhooks specification says.
     #[command(after_long_help = "Example:\n  ym http secret")]
     Secret,
+}
+
+/// `ym hooks …`
+#[derive(Debug, Subcommand)]
+pub(crate) enum HooksCmd {
+    /// Write the hooks that bd runs into the workspaces of rigs
+    ///
+    /// A hook that is there already and is not ours stays as it is; what to add to it is printed.
+    #[command(after_long_help = "Example:\n  ym hooks install --rig shop")]
+    Install {
+        /// Only of this rig
+        #[arg(long, value_name = "RIG")]
+        rig: Option<String>,
+    },
+    /// Print which hooks are there
+    #[command(after_long_help = "Example:\n  ym hooks list")]
+    List {
+        /// Only of this rig
+        #[arg(long, value_name = "RIG")]
+        rig: Option<String>,
+    },
+    /// Take our hooks away
+    #[command(after_long_help = "Example:\n  ym hooks remove")]
+    Remove {
+        /// Only of this rig
+        #[arg(long, value_name = "RIG")]
+        rig: Option<String>,
+    },
+    /// Print a hook for a tool, to be put in its place by hand
+    #[command(
+        after_long_help = "Examples:\n  ym hooks show claude\n  ym hooks show git > .git/hooks/post-merge"
+    )]
+    Show {
+        /// Which tool
+        what: HookSnippet,
+        /// Have only the workspace of this rig read
+        #[arg(long, value_name = "RIG")]
+        rig: Option<String>,
+    },
+}
+
+/// What `ym hooks show` prints.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum HookSnippet {
+    /// A script for .beads/hooks
+    Beads,
+    /// Hooks for Claude Code's settings.json
+    Claude,
+    /// A script for .git/hooks
+    Git,
 }
 
 /// `ym rig …`

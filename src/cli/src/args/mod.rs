@@ -17,7 +17,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use agent::{AgentArgs, AgentCmd, AgentRegister, StatusWord};
 pub(crate) use bead::{BeadAdd, BeadCmd, BeadUpdate, DepCmd, Like};
 pub(crate) use convoy::{ConvoyCmd, ConvoyCreate};
-pub(crate) use family::{ConfigCmd, HttpCmd, JournalCmd, RigAdd, RigCmd, SchedulerCmd};
+pub(crate) use family::{
+    ConfigCmd, HookSnippet, HooksCmd, HttpCmd, JournalCmd, RigAdd, RigCmd, SchedulerCmd,
+};
 pub(crate) use mcp::McpArgs;
 pub(crate) use sling::{AddArgs, MergeWord, SlingArgs};
 pub(crate) use worker::{WorkerArgs, WorkerCmd};
@@ -331,12 +333,18 @@ pub(crate) enum Cmd {
         leave_running: bool,
     },
     /// Have config and beads workspaces read again, now
+    ///
+    /// With --hook it is for scripts that other tools run: it says nothing, exits 0 whatever happens, and is over within
+    /// moments, also where nobody serves the town or the daemon hangs.
     #[command(
-        after_long_help = "Examples:\n  ym poke\n  ym poke shop        # after a change in a workspace that ym cannot watch"
+        after_long_help = "Examples:\n  ym poke\n  ym poke shop        # after a change in a workspace that ym cannot watch\n  ym poke --hook shop # from a hook (ym hooks)"
     )]
     Poke {
         /// Only the workspace of this rig
         rig: Option<String>,
+        /// From a hook: silent, quick, always 0
+        #[arg(long)]
+        hook: bool,
     },
     /// Look after the git worktrees of dispatches
     #[command(
@@ -351,6 +359,12 @@ pub(crate) enum Cmd {
         #[arg(long)]
         fix: bool,
     },
+    /// Hooks by which other tools tell that beads changed
+    #[command(
+        subcommand,
+        after_long_help = "Examples:\n  ym hooks install\n  ym hooks show claude\n\nym help presets is the short manual."
+    )]
+    Hooks(HooksCmd),
     /// Tokens of the HTTP API
     #[command(
         subcommand,
@@ -377,7 +391,7 @@ pub(crate) enum Cmd {
     /// Explain a command or a topic
     #[command(after_long_help = "Example:\n  ym help quickstart")]
     Help {
-        /// A command, or one of quickstart, concepts, convoys, dispatches, agents, tasks, forecast, config, formulas, json, exit-codes
+        /// A command, or one of quickstart, concepts, convoys, dispatches, agents, tasks, forecast, presets, config, formulas, json, exit-codes
         topic: Vec<String>,
     },
 }

@@ -1,5 +1,7 @@
 //! `ym doctor`: looks at a town from outside, without asking whoever serves it.
 
+mod agents;
+
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -44,6 +46,7 @@ fn check(name: &'static str, status: Status, message: impl Into<String>) -> Chec
 
 pub(super) fn doctor(session: &mut Session, fix: bool) -> Done {
     let town = session.town()?;
+    let (agents_check, agents) = agents::agents(&town);
     let checks = [
         folders(&town, fix),
         settings(&town),
@@ -53,10 +56,11 @@ pub(super) fn doctor(session: &mut Session, fix: bool) -> Done {
         processes(),
         cgroup(),
         space(&town),
+        agents_check,
     ];
     let failed = checks.iter().any(|check| check.status == Status::Fail);
     if session.out.json() {
-        session.out.line(serde_json::json!({"checks": checks, "ok": !failed}))?;
+        session.out.line(serde_json::json!({"checks": checks, "agents": agents, "ok": !failed}))?;
     } else {
         for check in &checks {
             let word = match check.status {

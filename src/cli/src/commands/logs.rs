@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use yard_client::views::LogView;
 use yard_client::{Ask, Safe};
+use yard_engine::DispatchId;
 
 use super::{Done, newlines};
+use crate::errors::Report;
 use crate::output::Out;
 use crate::session::Session;
 
@@ -18,14 +20,14 @@ const LOOK: Duration = Duration::from_millis(100);
 const ASK_AFTER: u32 = 5;
 
 pub(super) fn logs(session: &mut Session, id: &str, follow: bool, lines: Option<usize>) -> Done {
-    let view: LogView = session.ask_for(Ask::LogOf { id: id.to_owned() })?;
+    let mut view: LogView = session.ask_for(Ask::LogOf { id: id.to_owned() })?;
     if session.out.json() {
         session.out.line(serde_json::to_string(&view)?)?;
         return Ok(0);
     }
-    let path = PathBuf::from(&view.path);
-    let (mut older, mut current) = both(&path)?;
-    if current.is_none() && older.is_none() && !(follow && view.live) {
+    let (mut older, mut current) = both(Path::new(&view.path))?;
+    let silent = current.is_none() && older.is_none();
+    if silent && !(follow && (view.live || view.goes_on)) {
         session.out.notice(&format!("{} has no output yet", view.dispatch_id));
         return Ok(0);
     }
@@ -38,21 +40,41 @@ pub(super) fn logs(session: &mut Session, id: &str, follow: bool, lines: Option<
         printer.copy(file, &mut session.out)?;
     }
     if follow {
-        follow_on(session, &view, current, &mut printer)?;
+        // In the moment between two files the one moved aside is the last that was read.
+        view = follow_on(session, view, current.or(older), &mut printer)?;
+        // Whoever names one attempt wants that one.
+        let names_one = view.dispatch_id.to_string() == id;
+        while !names_one && let Some(next) = wait_for_next(session, view)? {
+            printer.finish(&mut session.out)?;
+            session.out.flush()?;
+            session.out.notice(&format!("{next} begins"));
+            view = session.ask_for(Ask::LogOf { id: next.to_string() })?;
+            let current = print_all(Path::new(&view.path), None, &mut printer, session)?;
+            view = follow_on(session, view, current, &mut printer)?;
+        }
     }
     printer.finish(&mut session.out)?;
     Ok(0)
 }
 
-/// Goes on until the dispatch has ended and everything it wrote is printed.
+/// Waits for the attempt after an ended one; none if its bead is over.
+fn wait_for_next(session: &mut Session, mut view: LogView) -> Result<Option<DispatchId>, Report> {
+    while view.next.is_none() && view.goes_on {
+        session.out.flush()?;
+        std::thread::sleep(LOOK * ASK_AFTER);
+        view = session.ask_for(Ask::LogOf { id: view.dispatch_id.to_string() })?;
+    }
+    Ok(view.next)
+}
+
+/// Goes on until the dispatch has ended and everything it wrote is printed; says how things stand then.
 fn follow_on(
     session: &mut Session,
-    view: &LogView,
+    mut view: LogView,
     mut current: Option<File>,
     printer: &mut Printer,
-) -> Result<(), crate::errors::Report> {
+) -> Result<LogView, Report> {
     let path = PathBuf::from(&view.path);
-    let mut live = view.live;
     let mut quiet = 0;
     loop {
         session.out.flush()?;
@@ -60,29 +82,51 @@ fn follow_on(
         if let Some(file) = &mut current {
             moved += printer.copy(file, &mut session.out)?;
         }
-        // A full log is moved aside and a new one begun; what we hold open is then the old one, read to its end.
         if was_replaced(current.as_ref(), &path) {
-            current = open(&path)?;
-            if let Some(file) = &mut current {
-                moved += printer.copy(file, &mut session.out)?;
-            }
+            moved += 1;
+            current = print_all(&path, current, printer, session)?;
         }
         if moved > 0 {
             quiet = 0;
             continue;
         }
-        if !live {
-            return Ok(());
+        if !view.live {
+            return Ok(view);
         }
         quiet += 1;
         if quiet % ASK_AFTER == 0 {
-            let id = view.dispatch_id.to_string();
-            live = session.ask_for::<LogView>(Ask::LogOf { id })?.live;
+            view = session.ask_for(Ask::LogOf { id: view.dispatch_id.to_string() })?;
         }
-        if live {
+        if view.live {
             std::thread::sleep(LOOK);
         }
     }
+}
+
+/// Prints what was not read yet of a log that was moved aside: the end of what we hold open, which nobody writes to any
+/// more, then the files that took its place. Returns the one being written.
+fn print_all(
+    path: &Path,
+    mut held: Option<File>,
+    printer: &mut Printer,
+    session: &mut Session,
+) -> Result<Option<File>, Report> {
+    let (older, mut current) = both(path)?;
+    if let Some(file) = &mut held {
+        printer.copy(file, &mut session.out)?;
+    }
+    // What we hold may be the one moved aside; another one there came and went meanwhile.
+    let mut unseen = older.filter(|older| held.as_ref().is_none_or(|held| !is_same(held, older)));
+    for file in [&mut unseen, &mut current].into_iter().flatten() {
+        printer.copy(file, &mut session.out)?;
+    }
+    Ok(current)
+}
+
+fn is_same(one: &File, other: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let place = |file: &File| file.metadata().ok().map(|meta| (meta.dev(), meta.ino()));
+    place(one).is_some() && place(one) == place(other)
 }
 
 fn rotated(path: &Path) -> PathBuf {

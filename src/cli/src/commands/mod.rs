@@ -11,12 +11,15 @@ mod demo;
 mod doctor;
 mod events;
 mod forecast;
+mod hooks;
 mod http;
 mod import;
 mod init;
 mod journal;
 mod logs;
 mod mcp;
+pub(crate) use nudge::{hook, is_hook};
+mod nudge;
 mod operator;
 mod rig;
 mod scheduler;
@@ -88,9 +91,11 @@ pub(crate) fn run(session: &mut Session, cli: Cli) -> Done {
         Cmd::Redo => operator::redo(session),
         Cmd::Stop { timeout, leave_running } => daemon::stop(session, timeout, leave_running),
         Cmd::Alerts { all, ack } => alerts::alerts(session, all, ack),
-        Cmd::Poke { rig } => alerts::poke(session, rig),
+        Cmd::Poke { rig, hook: false } => alerts::poke(session, rig),
+        Cmd::Poke { rig, hook: true } => Ok(nudge::nudge(session, rig)),
         Cmd::Worktree(command) => worktree::run(session, command),
         Cmd::Doctor { fix } => doctor::doctor(session, fix),
+        Cmd::Hooks(command) => hooks::run(session, command),
         Cmd::Http(command) => http::run(session, &command),
         Cmd::Journal(command) => journal::run(session, command),
         Cmd::Completions { shell } => help::completions(session, shell),

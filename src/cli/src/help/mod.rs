@@ -20,7 +20,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Look", &["why", "forecast", "show", "logs", "events", "alerts"]),
     ("Step in", &["cancel", "kill", "preempt", "hold", "unhold", "priority", "undo", "redo"]),
     ("Agents and workers", &["agent", "worker", "mcp"]),
-    ("Set up", &["config", "http", "worktree", "doctor", "journal", "completions", "man"]),
+    ("Set up", &["config", "hooks", "http", "worktree", "doctor", "journal", "completions", "man"]),
 ];
 
 const EXAMPLES: &str = "\
@@ -34,7 +34,7 @@ Examples:
   ym why gt-abc                            why is it not running?
 
 Topics (ym help TOPIC): quickstart, concepts, convoys, dispatches, agents,
-tasks, forecast, keys, config, formulas, json, exit-codes";
+tasks, forecast, presets, keys, config, formulas, json, exit-codes";
 
 /// The program's own help, with its commands in groups.
 pub(crate) fn with_groups(command: Command) -> Command {

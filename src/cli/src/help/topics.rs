@@ -11,6 +11,7 @@ pub(super) const NAMES: &[&str] = &[
     "agents",
     "tasks",
     "forecast",
+    "presets",
     "keys",
     "config",
     "formulas",
@@ -28,6 +29,7 @@ pub(super) fn topic(name: &str) -> Option<String> {
         "agents" => AGENTS.to_owned(),
         "tasks" => TASKS.to_owned(),
         "forecast" => FORECAST.to_owned(),
+        "presets" => PRESETS.to_owned(),
         "keys" => super::keys::keys(),
         "config" => config(),
         "formulas" => FORMULAS.to_owned(),
@@ -91,7 +93,7 @@ Now with a queue: at most five workers at a time, started by a daemon.
   ym config set scheduler.max_polecats 5
   ym --daemon &                  # or in another terminal, or as a service
   ym rig add api --prefix api --path ~/src/api
-  ym config set worker.agent '[\"claude\", \"-p\"]'
+  ym config set worker.agent claude
   ym bead add \"Fix the login page\" --rig api
   ym sling api-x1y2              # the id that bead add printed
   ym scheduler status            # Queued: 1 total, 1 ready
@@ -175,8 +177,8 @@ From inside a worker:
 
 The next attempt begins after the last finished step, and finds the last note in
 YM_CHECKPOINT; after a crash it begins again, unless the formula says
-[retry] resume = true. An agent's session is resumed where ym knows how (claude,
-codex) and its output names it; --ralph gives every step a fresh one.
+[retry] resume = true. An agent's session is resumed where ym knows how (ym help
+presets) and its output names it; --ralph gives every step a fresh one.
 ";
 
 const TASKS: &str = "\
@@ -332,6 +334,42 @@ Exit codes: 0 done, 75 yielded, 69 (or those of [retry]) unavailable, anything
 else a crash; ym help config has the retry policies. The worker sees
 YM_DISPATCH, YM_BEAD, YM_RIG, YM_TITLE, YM_DESCRIPTION, YM_ARGS, YM_TOWN.
 A bead with a command of its own runs that instead, unless a formula is named.
+argv = [\"{{agent...}}\"] runs worker.agent, whose task is the step's stdin,
+whichever way it goes in (ym help presets); {{prompt_file}} is a file with it.
+";
+
+const PRESETS: &str = "\
+PRESETS AND HOOKS
+
+An agent is chosen by its name, for the town, a rig or one bead:
+
+  ym doctor                          # which are installed
+  ym config set worker.agent claude  # or codex, gemini, opencode, aider
+  ym config set rig.shop.agent codex
+  ym sling shop-a1 --agent gemini
+
+A name alone means its preset: the command line without a terminal, how it gets
+its task (standard input, or a file) and goes on with a session, and how
+session, cost, tokens and refusals are read off its output. Several words are
+used as they stand; an unknown word is a command that reads its task on standard
+input. In a command {{prompt_file}} is a file that holds the task, {{prompt}}
+the text itself; an argument holds 128 KiB at most, a longer task is refused.
+
+When its service refuses (rate limit, quota, overload, no login) an agent has
+not crashed: it is tried again by retry.unavailable, in its session, and its
+account rests. .yardmaster/agents.toml adds agents and changes single keys:
+
+  [claude]
+  start = [\"claude\", \"-p\", \"--output-format\", \"stream-json\", \"--verbose\"]
+
+Hooks tell the scheduler that beads changed where it cannot watch a file:
+
+  ym hooks install                   # .beads/hooks/on_close and others, for bd
+  ym hooks show claude               # for .claude/settings.json
+  ym hooks show git                  # for .git/hooks/post-merge
+
+They call ym poke --hook [RIG], which is silent, takes milliseconds and exits
+with 0 whatever happens. assets/manual/presets.md says more.
 ";
 
 const JSON: &str = "\

@@ -231,10 +231,14 @@ pub(crate) fn dispatch(out: &mut Out, view: &DispatchView) -> io::Result<()> {
     if let Some(step) = &dispatch.step {
         fact("last step", step.clone());
     }
+    if let Some(index) = dispatch.running_step().filter(|_| dispatch.is_live()) {
+        fact("step", format!("{} of {}: {}", index + 1, dispatch.steps.len(), dispatch.steps[index]));
+    }
     let session = dispatch.session.as_ref().map(ToString::to_string);
     let said = [
         ("checkpoint", dispatch.checkpoint.clone()),
         ("progress", dispatch.progress.clone()),
+        ("last line", dispatch.last_line.clone()),
         ("session", session),
     ];
     for (name, text) in said {
@@ -242,10 +246,10 @@ pub(crate) fn dispatch(out: &mut Out, view: &DispatchView) -> io::Result<()> {
             fact(name, text);
         }
     }
-    if !dispatch.cost.is_zero() {
-        let tokens =
-            if dispatch.tokens > 0 { format!(", {} tokens", dispatch.tokens) } else { String::new() };
-        fact("cost", format!("{}{tokens}", dispatch.cost));
+    let cost = Some(dispatch.cost.to_string()).filter(|_| !dispatch.cost.is_zero());
+    let tokens = Some(format!("{} tokens", dispatch.tokens)).filter(|_| dispatch.tokens > 0);
+    if cost.is_some() || tokens.is_some() {
+        fact("cost", cost.into_iter().chain(tokens).collect::<Vec<_>>().join(", "));
     }
     if let Some(ended) = &dispatch.ended {
         fact("ended", ended.at.to_string());

@@ -76,8 +76,9 @@ fn about_worker(worker: &RunningView) -> String {
         None => String::new(),
     };
     let cost = worker.cost.map(|cost| format!("{cost} ")).unwrap_or_default();
-    let progress = worker.progress.as_ref().map(|text| format!(" · {text}")).unwrap_or_default();
-    format!("{mark}{cost}{}{progress}", worker.title)
+    let doing = Some(worker.doing()).filter(|doing| !doing.is_empty());
+    let doing = doing.map(|doing| format!(" · {doing}")).unwrap_or_default();
+    format!("{mark}{cost}{}{doing}", worker.title)
 }
 
 fn money(out: &mut Out, view: &SpendingView) -> io::Result<()> {

@@ -64,6 +64,12 @@ fn sentence(event: &Event) -> Option<(String, String)> {
         Event::Dispatch(DispatchEvent::Progress { text, .. }) => {
             Some((format!("says: {text}"), String::new()))
         }
+        Event::Dispatch(DispatchEvent::LastLine { line, .. }) => {
+            Some((format!("writes: {line}"), String::new()))
+        }
+        Event::Dispatch(DispatchEvent::Steps { steps, .. }) => {
+            Some((format!("goes through {}", steps.join(", ")), String::new()))
+        }
         Event::Dispatch(DispatchEvent::Session { session, .. }) => {
             Some((format!("works in session {session}"), String::new()))
         }

@@ -157,6 +157,8 @@ fn dispatch_line(event: &DispatchEvent) -> Option<Line<'_>> {
         | DispatchEvent::Cost { .. }
         | DispatchEvent::Session { .. }
         | DispatchEvent::Progress { .. }
+        | DispatchEvent::LastLine { .. }
+        | DispatchEvent::Steps { .. }
         | DispatchEvent::Heard { .. }
         | DispatchEvent::TakenUp { .. }
         | DispatchEvent::LateReport { .. } => {

@@ -5,6 +5,7 @@ mod alert;
 mod bead;
 mod blockers;
 mod convoy;
+mod doing;
 mod event;
 mod forecast;
 mod heard;
@@ -32,6 +33,7 @@ pub use agent::{
 pub use alert::{AlertList, AlertView, alerts};
 pub use bead::{BeadList, BeadView, DependencyView, RigList, RigView, bead, beads, rigs};
 pub use convoy::{ConvoyList, ConvoySummary, ConvoyView, TrackedView, convoy, convoys};
+pub use doing::doing;
 pub use event::{event_subject, event_words};
 pub use forecast::{
     BandView, ForecastView, NeverView, StepView, WaveForecast, WhatIfView, convoy_eta, forecast,

@@ -93,6 +93,12 @@ pub struct LogView {
     pub path: String,
     /// More may come.
     pub live: bool,
+    /// The attempt after it, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<DispatchId>,
+    /// Its bead is not over: without a next attempt one may follow.
+    #[serde(default)]
+    pub goes_on: bool,
 }
 
 /// Why a bead is not running, and how it came here.

@@ -91,12 +91,27 @@ pub struct RunningView {
     /// The last finished step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
+    /// The step that runs, if it has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_step: Option<String>,
+    /// Its number, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_number: Option<usize>,
+    /// How many there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<usize>,
     /// What it says it is doing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
+    /// What it wrote last, as of a few seconds ago.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_line: Option<String>,
     /// What this attempt has cost so far, in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Usd>,
+    /// Tokens it has used so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
     /// The process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
@@ -204,8 +219,13 @@ pub fn running(state: &State) -> Vec<RunningView> {
         executor: d.executor.clone(),
         started_at: d.running_at.unwrap_or(d.started_at),
         step: d.step.clone(),
+        current_step: d.running_step().map(|index| d.steps[index].clone()),
+        step_number: d.running_step().map(|index| index + 1),
+        steps: d.running_step().map(|_| d.steps.len()),
         progress: d.progress.clone(),
+        last_line: d.last_line.clone(),
         cost: Some(d.cost).filter(|cost| !cost.is_zero()),
+        tokens: Some(d.tokens).filter(|tokens| *tokens > 0),
         pid: d.pid,
         stopping: d.stop.is_some(),
         yielding_to: state.preemption().filter(|cycle| cycle.victim == d.id).map(|cycle| cycle.bead.clone()),

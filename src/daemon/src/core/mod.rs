@@ -13,7 +13,7 @@ mod upkeep;
 mod workers;
 mod worktrees;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
@@ -89,6 +89,8 @@ pub(crate) struct Core {
     slow: Vec<SlowPass>,
     /// Stop requests that could not be passed on, for the next safety scan.
     unasked: BTreeSet<DispatchId>,
+    /// The steps of dispatches that are being started, if there are several.
+    steps: BTreeMap<DispatchId, Vec<String>>,
     /// This command runs inside a worker, whose end takes everything it started along.
     inside_worker: bool,
     /// Reports of our own making, for the next turn.
@@ -152,6 +154,7 @@ impl Core {
             sources: Sources::default(),
             slow: Vec::new(),
             unasked: BTreeSet::new(),
+            steps: BTreeMap::new(),
             inside_worker: role == ServerRole::Command && std::env::var_os("YM_DISPATCH").is_some(),
             own_reports: Vec::new(),
             drain: None,

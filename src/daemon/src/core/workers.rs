@@ -26,13 +26,22 @@ impl Core {
                 self.store.decide(now, |tx| tx.worker_isolated(dispatch, worktree));
             }
             WorkerReport::Running { dispatch, pid, .. } => {
-                self.store.decide(now, |tx| tx.worker_running(dispatch, Some(*pid)));
+                let steps = self.steps.remove(dispatch).unwrap_or_default();
+                self.store.decide(now, |tx| {
+                    tx.worker_running(dispatch, Some(*pid));
+                    tx.worker_steps(dispatch, &steps);
+                });
             }
             WorkerReport::StepDone { dispatch, step, .. } => {
                 self.store.decide(now, |tx| tx.worker_step_done(dispatch, step));
             }
-            WorkerReport::Metered { dispatch, usd, tokens, session } => {
-                self.store.decide(now, |tx| tx.worker_metered(dispatch, *usd, *tokens, session.as_ref()));
+            WorkerReport::Metered { dispatch, usd, tokens, session, line } => {
+                self.store.decide(now, |tx| {
+                    tx.worker_metered(dispatch, *usd, *tokens, session.as_ref());
+                    if let Some(line) = line {
+                        tx.worker_wrote(dispatch, line);
+                    }
+                });
             }
             WorkerReport::StartFailed { dispatch, error } => {
                 self.store.decide(now, |tx| tx.worker_start_failed(dispatch, error));
@@ -131,6 +140,8 @@ impl Core {
         let report = match found {
             Recovered::Adopted { running } => {
                 if let Some((pid, at)) = running {
+                    let steps = launch::step_names(self.store.state(), &self.town, id);
+                    self.steps.insert(id.clone(), steps);
                     self.take_report(&WorkerReport::Running { dispatch, pid, at });
                 }
                 return;
@@ -175,12 +186,17 @@ impl Core {
                     let grace = if *at_once { Millis(0) } else { self.grace() };
                     self.stop_worker(id, grace, *reason);
                 }
-                DispatchEvent::Ended { id, .. } => ended.push(id),
+                DispatchEvent::Ended { id, .. } => {
+                    self.steps.remove(id);
+                    ended.push(id);
+                }
                 DispatchEvent::StepDone { .. }
                 | DispatchEvent::Isolated { .. }
                 | DispatchEvent::Checkpoint { .. }
                 | DispatchEvent::Session { .. }
                 | DispatchEvent::Progress { .. }
+                | DispatchEvent::LastLine { .. }
+                | DispatchEvent::Steps { .. }
                 | DispatchEvent::Cost { .. }
                 | DispatchEvent::Said { .. }
                 | DispatchEvent::Heard { .. }
@@ -275,7 +291,12 @@ impl Core {
             return self.to_send.push(id.clone());
         }
         let order = launch::order(self.store.state(), &self.town, &self.sources, dispatch);
-        let started = order.and_then(|order| self.pool.start(order).map_err(|e| e.to_string()));
+        let started = order.and_then(|order| {
+            if order.spec.steps.len() > 1 {
+                self.steps.insert(id.clone(), order.spec.steps.iter().map(|step| step.id.clone()).collect());
+            }
+            self.pool.start(order).map_err(|e| e.to_string())
+        });
         if let Err(error) = started {
             self.own_reports.push(WorkerReport::StartFailed { dispatch: id.clone(), error });
         }

@@ -26,6 +26,9 @@ pub use thin::ThinText;
 use crate::state::State;
 use crate::{AgentName, BeadId, ContextId, DispatchId, RigName, Seq, Timestamp};
 
+/// Longer texts are looked at one by one before they are used.
+const LONG_TEXT: usize = 64 * 1024;
+
 /// A piece of work. It also has what stands in [`RareFields`].
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(from = "rare::StoredBead")]
@@ -113,6 +116,11 @@ impl Bead {
         }
         let label = self.labels.iter().find(|label| NOT_WORK.contains(&label.as_str()))?;
         Some(format!("a bead labelled {label} is not work for a worker"))
+    }
+
+    /// Whether its text may be too long for an argument, of which a program gets 128 KiB.
+    pub fn has_long_text(&self) -> bool {
+        self.title.len() + self.description.as_ref().map_or(0, String::len) > LONG_TEXT
     }
 
     /// Whether the id may name a set of beads rather than work.

@@ -238,13 +238,16 @@ impl State {
 
     /// Whether every formula that the plan's beads would use can be cooked.
     fn formulas_are_fine(&self, asker: &Asker<'_>, plan: &StagePlan) -> Result<(), Refusal> {
-        if asker.kitchen.spoiled.is_empty() {
+        let kitchen = asker.kitchen;
+        if kitchen.spoiled.is_empty() && kitchen.spoiled_beads.is_empty() {
             return Ok(());
         }
         for id in plan.tracked() {
             let (Some(entry), Some(rig)) = (self.beads.get(id), self.rig_of(id)) else { continue };
             let formula = self.formula_for(&entry.bead, &rig.name, &SlingRequest::default());
-            let spoiled = formula.and_then(|formula| asker.kitchen.spoiled.get(&(rig.name.clone(), formula)));
+            let spoiled = formula.and_then(|formula| {
+                kitchen.spoiled.get(&(rig.name.clone(), formula)).or_else(|| kitchen.spoiled_beads.get(id))
+            });
             if let Some(error) = spoiled.filter(|_| !entry.bead.is_closed()) {
                 return Err(Refusal::new("formula", format!("{id}: {error}")));
             }

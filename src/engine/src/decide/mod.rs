@@ -35,7 +35,7 @@ use crate::command::{Answer, Command};
 use crate::refusal::Refusal;
 use crate::tx::Tx;
 use crate::undo::ConfigEdit;
-use crate::{FormulaName, RigName};
+use crate::{BeadId, FormulaName, RigName};
 
 /// What the outside world found out for a command before it is decided: formulas and the config are files, and the
 /// engine reads and writes none. Absent means fine.
@@ -43,6 +43,8 @@ use crate::{FormulaName, RigName};
 pub struct Kitchen {
     /// Formulas that cannot be cooked for a rig, and why.
     pub spoiled: BTreeMap<(RigName, FormulaName), String>,
+    /// Beads whose own text cannot be cooked, and why.
+    pub spoiled_beads: BTreeMap<BeadId, String>,
     /// Of tasks that are submitted together, those whose formula cannot be cooked, and why.
     pub spoiled_tasks: BTreeMap<usize, String>,
     /// What became of edits of the config file, by key.

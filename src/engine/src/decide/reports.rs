@@ -31,7 +31,7 @@ pub struct WorkerExit {
     pub stopped: bool,
     /// Its formula leaves the close to the agent, also of a native bead.
     pub awaits_close: bool,
-    /// What class a failure is of; the formula's exit codes decide.
+    /// What class a failure is of. `Unavailable` is a failure whatever the exit code.
     pub category: Category,
     /// How long it ran, if the shim says so; otherwise as long as we knew of it.
     pub active: Option<Millis>,
@@ -61,7 +61,9 @@ impl WorkerExit {
     }
 
     fn is_success(&self) -> bool {
-        self.code == Some(0) && self.signal.is_none() && !self.stopped
+        // Some agents exit well although their service refused, and nothing was done.
+        let refused = self.category == Category::Unavailable;
+        self.code == Some(0) && self.signal.is_none() && !self.stopped && !refused
     }
 }
 

@@ -245,7 +245,10 @@ impl Tx<'_> {
         let assign = state.assign_for(request, &rig.name);
         let formula = state.formula_for(bead, &rig.name, request).filter(|_| assign.is_none());
         if let Some(formula) = &formula
-            && let Some(error) = kitchen.spoiled.get(&(rig.name.clone(), formula.clone()))
+            && let Some(error) = kitchen
+                .spoiled
+                .get(&(rig.name.clone(), formula.clone()))
+                .or_else(|| kitchen.spoiled_beads.get(id))
         {
             return no(SlingAction::Refused, "formula", error.clone());
         }
@@ -437,7 +440,8 @@ impl State {
         Some(of_rig.unwrap_or_else(|| self.settings.default_formula(rig)))
     }
 
-    /// The formulas a sling would use, so that they can be cooked before it is decided.
+    /// The formulas a sling would use, so that they can be cooked before it is decided: each with one of its beads, and
+    /// with each bead whose text may be too long for it.
     pub fn formulas_of(&self, request: &SlingRequest) -> BTreeSet<(RigName, FormulaName, BeadId)> {
         let request = &self.with_trailing_rig(request);
         let mut needed = BTreeSet::new();
@@ -448,7 +452,7 @@ impl State {
             let Some(rig) = rig else { return };
             if self.assign_for(request, &rig.name).is_none()
                 && let Some(formula) = self.formula_for(&entry.bead, &rig.name, request)
-                && asked.insert((rig.name.clone(), formula.clone()))
+                && (entry.bead.has_long_text() || asked.insert((rig.name.clone(), formula.clone())))
             {
                 needed.insert((rig.name.clone(), formula, id.clone()));
             }

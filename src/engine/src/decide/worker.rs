@@ -108,6 +108,23 @@ impl Tx<'_> {
         self.worker_cost(id, Bill { usd, tokens, metered: true }, "scheduler");
     }
 
+    /// A live worker's output has another last line, which also proves that it lives.
+    pub fn worker_wrote(&mut self, id: &DispatchId, line: &str) {
+        let Some(dispatch) = self.state().dispatch(id).filter(|dispatch| dispatch.is_live()) else { return };
+        if dispatch.last_line.as_deref() != Some(line) {
+            self.emit(DispatchEvent::LastLine { id: id.clone(), line: line.to_owned() });
+            self.end_alert(&stuck_key(id));
+        }
+    }
+
+    /// Which steps a live worker goes through; of a single one nobody needs to know.
+    pub fn worker_steps(&mut self, id: &DispatchId, steps: &[String]) {
+        let Some(dispatch) = self.state().dispatch(id).filter(|dispatch| dispatch.is_live()) else { return };
+        if steps.len() > 1 && dispatch.steps != steps {
+            self.emit(DispatchEvent::Steps { id: id.clone(), steps: steps.to_vec() });
+        }
+    }
+
     /// A worker cost something, which may use a budget up.
     fn worker_cost(&mut self, id: &DispatchId, bill: Bill, actor: &str) {
         let Bill { usd, tokens, metered } = bill;

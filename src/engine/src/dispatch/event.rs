@@ -38,6 +38,14 @@ pub enum DispatchEvent {
         /// Where it works.
         worktree: Box<Worktree>,
     },
+    /// It has several steps.
+    #[serde(rename = "dispatch.steps")]
+    Steps {
+        /// Which dispatch.
+        id: DispatchId,
+        /// Their names, in order.
+        steps: Vec<String>,
+    },
     /// A step finished.
     #[serde(rename = "dispatch.step_done")]
     StepDone {
@@ -72,6 +80,14 @@ pub enum DispatchEvent {
         id: DispatchId,
         /// In its own words.
         text: String,
+    },
+    /// Its output has another last line. Not every line becomes an event, at most one in ten seconds.
+    #[serde(rename = "dispatch.last_line")]
+    LastLine {
+        /// Which dispatch.
+        id: DispatchId,
+        /// As a person would read it.
+        line: String,
     },
     /// It cost something.
     #[serde(rename = "dispatch.cost")]
@@ -165,10 +181,12 @@ impl DispatchEvent {
             Self::Started { dispatch } => &dispatch.id,
             Self::Running { id, .. }
             | Self::Isolated { id, .. }
+            | Self::Steps { id, .. }
             | Self::StepDone { id, .. }
             | Self::Checkpoint { id, .. }
             | Self::Session { id, .. }
             | Self::Progress { id, .. }
+            | Self::LastLine { id, .. }
             | Self::Cost { id, .. }
             | Self::Said { id, .. }
             | Self::Heard { id, .. }
@@ -213,9 +231,14 @@ impl State {
                 self.change_dispatch(&id, |dispatch| dispatch.worktree = Some(worktree.clone()));
                 self.merging_changed(id.bead(), was_unmerged);
             }
+            DispatchEvent::Steps { steps, .. } => {
+                self.change_dispatch(&id, |dispatch| dispatch.steps.clone_from(steps));
+            }
             DispatchEvent::StepDone { step, .. } => self.hear(&id, at, |dispatch| {
                 dispatch.step = Some(step.clone());
                 dispatch.got_on_at = Some(at);
+                // The next step has said nothing yet.
+                (dispatch.progress, dispatch.last_line) = (None, None);
             }),
             DispatchEvent::Checkpoint { note, session, .. } => self.hear(&id, at, |dispatch| {
                 dispatch.checkpoint = Some(note.clone());
@@ -229,6 +252,9 @@ impl State {
             }
             DispatchEvent::Progress { text, .. } => {
                 self.hear(&id, at, |dispatch| dispatch.progress = Some(text.clone()));
+            }
+            DispatchEvent::LastLine { line, .. } => {
+                self.hear(&id, at, |dispatch| dispatch.last_line = Some(line.clone()));
             }
             DispatchEvent::Cost { usd, tokens, metered, .. } => {
                 let tokens = tokens.unwrap_or(0);
@@ -271,7 +297,10 @@ impl State {
         self.touch_dispatch(&id);
         match event {
             // Chatter: it is in the log, and the last of it in the record.
-            DispatchEvent::Progress { .. } | DispatchEvent::Heard { .. } => {}
+            DispatchEvent::Progress { .. }
+            | DispatchEvent::LastLine { .. }
+            | DispatchEvent::Steps { .. }
+            | DispatchEvent::Heard { .. } => {}
             DispatchEvent::Started { .. }
             | DispatchEvent::Running { .. }
             | DispatchEvent::Isolated { .. }

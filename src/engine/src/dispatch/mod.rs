@@ -55,6 +55,9 @@ pub struct Dispatch {
     /// The last finished step, be it one of an earlier attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
+    /// All steps it has, in order, if it has several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<String>,
     /// What the worker noted last, for whoever goes on after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<String>,
@@ -67,6 +70,9 @@ pub struct Dispatch {
     /// What the worker says it is doing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
+    /// The last line of the running step's output that was passed on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_line: Option<String>,
     /// What it has cost so far.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cost: Usd,
@@ -121,6 +127,21 @@ impl Dispatch {
     /// Whether a worker of ours runs it, rather than an agent or a server elsewhere.
     pub fn has_worker(&self) -> bool {
         self.claim.is_none() && !self.is_action()
+    }
+
+    /// Index of the step that runs, if it has several and has begun.
+    pub fn running_step(&self) -> Option<usize> {
+        if self.steps.is_empty() || self.running_at.is_none() {
+            return None;
+        }
+        let finished = self.step.as_ref().and_then(|id| self.steps.iter().position(|step| step == id));
+        // After the last one nothing could run: then everything is done again.
+        Some(finished.map(|index| index + 1).filter(|index| *index < self.steps.len()).unwrap_or(0))
+    }
+
+    /// What it is doing: what its worker says counts more than what it writes.
+    pub fn doing(&self) -> Option<&str> {
+        self.progress.as_deref().or(self.last_line.as_deref())
     }
 
     /// How it ended, in words.

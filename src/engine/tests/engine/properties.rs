@@ -204,6 +204,8 @@ fn tracker_events(town: &mut Town) {
         town.does(&Command::Worker { dispatch: id.to_string(), says });
     }
     town.act(|tx| {
+        tx.worker_steps(&id, &["work".to_owned(), "check".to_owned()]);
+        tx.worker_wrote(&id, "reading");
         tx.worker_metered(&id, "0.1".parse().expect("an amount"), 5, "claude/s-2".parse().ok().as_ref());
     });
     town.sling_with("gt-urgent", |r| r.priority = Some(90));

@@ -1,6 +1,7 @@
 //! What workers report, and what follows from it.
 
 use yard_engine::bead::{BeadStatus, Verdict};
+use yard_engine::command::WorkerSays;
 use yard_engine::context::CloseReason;
 use yard_engine::dispatch::{Category, Outcome, StopReason};
 use yard_engine::{Command, Millis, Standing, Timestamp};
@@ -300,4 +301,36 @@ fn an_endless_backoff_still_can_be_written_down() {
     town.crashes("gt-a");
     let end = Timestamp::parse_rfc3339("9999-12-31T23:59:59.999Z").expect("valid");
     assert_eq!(town.context("gt-a").not_before, Some(end));
+}
+
+#[test]
+fn a_service_that_refused_is_a_failure_whatever_the_exit_code() {
+    let mut town = one_running();
+    town.exits("gt-a", 0, Category::Unavailable);
+    let Outcome::Failed { code, category, .. } = town.last_outcome("gt-a") else { panic!("not failed") };
+    assert_eq!((code, category), (Some(0), Category::Unavailable));
+    assert_eq!(town.context("gt-a").unavailables, 1);
+}
+
+#[test]
+fn what_a_worker_says_counts_more_than_what_it_writes_until_its_next_step() {
+    let mut town = one_running();
+    let id = town.live("gt-a");
+    town.act(|tx| tx.worker_steps(&id, &["work".to_owned(), "check".to_owned()]));
+    town.act(|tx| tx.worker_wrote(&id, "compiling"));
+    let dispatch = |town: &Town| town.state.dispatch(&id).expect("known").clone();
+    assert_eq!((dispatch(&town).running_step(), dispatch(&town).doing()), (Some(0), Some("compiling")));
+    let says = WorkerSays::Progress { text: "half".to_owned() };
+    town.does(&Command::Worker { dispatch: id.to_string(), says });
+    town.act(|tx| tx.worker_wrote(&id, "linking"));
+    assert_eq!(dispatch(&town).doing(), Some("half"));
+    town.act(|tx| tx.worker_step_done(&id, "work"));
+    assert_eq!((dispatch(&town).running_step(), dispatch(&town).doing()), (Some(1), None));
+    let before = town.state.seq();
+    town.act(|tx| {
+        tx.worker_wrote(&id, "testing");
+        tx.worker_wrote(&id, "testing");
+        tx.worker_steps(&id, &["work".to_owned(), "check".to_owned()]);
+    });
+    assert_eq!(town.state.seq().0, before.0 + 1, "the same is no news");
 }

@@ -232,8 +232,8 @@ fn attend_shim(shared: &Shared, table: &mut Table, token: u64, tasks: &mut Vec<T
             FromShim::StepDone { dispatch, step, at } => {
                 tasks.push(Task::Report(WorkerReport::StepDone { dispatch, step, at }));
             }
-            FromShim::Metered { dispatch, usd, tokens, session } => {
-                tasks.push(Task::Report(WorkerReport::Metered { dispatch, usd, tokens, session }));
+            FromShim::Metered { dispatch, usd, tokens, session, line } => {
+                tasks.push(Task::Report(WorkerReport::Metered { dispatch, usd, tokens, session, line }));
             }
             FromShim::StartFailed { dispatch, error } => {
                 release(shared, table, token, &dispatch);
@@ -299,8 +299,8 @@ fn hear_visitor(table: &mut Table, message: FromShim, tasks: &mut Vec<Task>) {
         FromShim::StepDone { dispatch, step, at } => {
             tasks.push(Task::Report(WorkerReport::StepDone { dispatch, step, at }));
         }
-        FromShim::Metered { dispatch, usd, tokens, session } => {
-            tasks.push(Task::Report(WorkerReport::Metered { dispatch, usd, tokens, session }));
+        FromShim::Metered { dispatch, usd, tokens, session, line } => {
+            tasks.push(Task::Report(WorkerReport::Metered { dispatch, usd, tokens, session, line }));
         }
         FromShim::StartFailed { dispatch, .. } | FromShim::Ended { dispatch, .. } => {
             tasks.push(Task::Hint(dispatch, "its shim says that it is over".to_owned()));

@@ -40,8 +40,14 @@ impl Run<'_> {
 
     /// Runs git like a step, so that it can be stopped and its words are in the log.
     fn run_git(&mut self, argv: &[String], order: &WorktreeSpec, spec: &RunSpec) -> Result<(), End> {
-        let step =
-            StepSpec { id: STEP.to_owned(), argv: argv.to_vec(), stdin: None, timeout: None, agent: None };
+        let step = StepSpec {
+            id: STEP.to_owned(),
+            argv: argv.to_vec(),
+            tail: 0,
+            stdin: None,
+            timeout: None,
+            agent: None,
+        };
         let spec = RunSpec { cwd: order.repo.clone(), ..spec.clone() };
         let environment = Environment::new(&self.shim.inherited, &spec).map_err(End::StartFailed)?;
         for last in [false, true] {

@@ -9,6 +9,7 @@ mod link;
 mod meter;
 mod program;
 mod run;
+mod said;
 mod watch;
 
 use std::fs::File;

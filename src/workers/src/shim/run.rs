@@ -26,6 +26,10 @@ use crate::wire::{self, FromShim, SpecSource};
 const TOGETHER: u64 = 2;
 /// How often what the output tells is passed on.
 const METER_EVERY: u64 = 1000;
+/// How long the first line of a step waits, because most steps end sooner.
+const FIRST_LINE: u64 = 500;
+/// How often a last line is passed on: each becomes an event that is kept.
+const LINE_EVERY: u64 = 10_000;
 /// How long an exit record is tried to be written on a full disk, in steps of a tenth of a second.
 const RECORD_TRIES: u32 = 300;
 
@@ -79,6 +83,8 @@ pub(super) fn perform(shim: &mut Shim, dispatch: DispatchId, path: &Path, source
         meter: Meter::of_session(spec.session.clone()),
         meter_at: None,
         metered_at: None,
+        line_at: None,
+        lined_at: None,
         yield_wanted: false,
         grace: spec.kill_grace,
         hard_cap,
@@ -145,6 +151,10 @@ pub(super) struct Run<'a> {
     pub(super) meter_at: Option<u64>,
     /// When something was passed on last.
     metered_at: Option<u64>,
+    /// When the last line of its output is to be passed on.
+    pub(super) line_at: Option<u64>,
+    /// When one of this step was last.
+    lined_at: Option<u64>,
     /// It should give way between two steps.
     pub(super) yield_wanted: bool,
     pub(super) grace: Millis,
@@ -191,7 +201,12 @@ impl Run<'_> {
             }
             let deadline = step.timeout.map(|t| boot_millis().saturating_add(t.0));
             let outcome = self.watch(Some(pid), deadline);
-            let well = outcome.code == Some(0) && self.cause.is_none();
+            if step.agent.is_some() {
+                self.take_output(64);
+                self.meter.end_program(outcome.code);
+            }
+            // Some agents exit well although their service refused.
+            let well = outcome.code == Some(0) && self.cause.is_none() && self.meter.refusal().is_none();
             end = End::Ran(Some(step.id.clone()), outcome);
             if !well {
                 break;
@@ -218,12 +233,14 @@ impl Run<'_> {
         spec: &RunSpec,
         environment: &Environment,
     ) -> Result<u32, (Stage, String)> {
-        let mut step = step.clone();
-        if let (Some(agent), Some(session)) = (&step.agent, self.meter.session()) {
-            step.argv.extend(agent.resuming(session));
-        }
         self.take_output(16);
         self.meter.begin(step.agent.clone());
+        (self.line_at, self.lined_at) = (None, None);
+        let mut step = step.clone();
+        if let (Some(agent), Some(session)) = (&step.agent, self.meter.session()) {
+            let place = step.argv.len().saturating_sub(step.tail);
+            step.argv.splice(place..place, agent.resuming(session));
+        }
         let program = Program::new(&step, environment).map_err(|why| (Stage::Setup, why))?;
         let stdin = program.stdin.as_ref().unwrap_or(&self.shim.null);
         let launch = Launch {
@@ -254,10 +271,15 @@ impl Run<'_> {
     /// Tells what the output told.
     pub(super) fn note_meter(&mut self) {
         let (Bill { usd, tokens }, session) = (self.meter.bill(), self.meter.session());
-        let (dispatch, session) = (self.dispatch.clone(), session.cloned());
-        self.note_frame(&FromShim::Metered { dispatch, usd, tokens, session });
-        self.flush_at.get_or_insert(boot_millis() + TOGETHER);
-        (self.meter_at, self.metered_at) = (None, Some(boot_millis()));
+        let (dispatch, session, time) = (self.dispatch.clone(), session.cloned(), boot_millis());
+        let line_is_due = self.line_at.is_some_and(|at| at <= time);
+        let line = self.meter.last_line().filter(|_| line_is_due).map(ToOwned::to_owned);
+        self.note_frame(&FromShim::Metered { dispatch, usd, tokens, session, line });
+        self.flush_at.get_or_insert(time + TOGETHER);
+        (self.meter_at, self.metered_at) = (None, Some(time));
+        if line_is_due {
+            (self.line_at, self.lined_at) = (None, Some(time));
+        }
     }
 
     /// There is something to tell, at once or when the last time is long enough ago: who writes a thousand figures a
@@ -265,6 +287,12 @@ impl Run<'_> {
     pub(super) fn meter_soon(&mut self) {
         let earliest = self.metered_at.map_or(0, |last| last + METER_EVERY);
         self.meter_at.get_or_insert(earliest.max(boot_millis()));
+    }
+
+    /// There is another last line.
+    pub(super) fn line_soon(&mut self) {
+        let earliest = self.lined_at.map_or(0, |last| last + LINE_EVERY);
+        self.line_at.get_or_insert(earliest.max(boot_millis() + FIRST_LINE));
     }
 
     pub(super) fn flush(&mut self) {
@@ -285,7 +313,9 @@ impl Run<'_> {
                 let cause = self.cause.unwrap_or(ExitCause::Exit);
                 let Outcome { code, signal } = outcome;
                 let note = self.note.take();
-                let exit = ExitRecord { code, signal, step, cause, note, ..self.record(at) };
+                let refusal = self.meter.refusal().filter(|_| cause == ExitCause::Exit);
+                let unavailable = refusal.map(ToOwned::to_owned);
+                let exit = ExitRecord { code, signal, step, cause, unavailable, note, ..self.record(at) };
                 (Line::Exit(exit.clone()), FromShim::Ended { dispatch, exit })
             }
             End::ExecFailed(step, why) => {
@@ -345,6 +375,7 @@ impl Run<'_> {
             tokens,
             session: self.meter.session().cloned(),
             worktree: self.worktree.clone().map(Box::new),
+            unavailable: None,
             note: None,
         }
     }

@@ -92,10 +92,10 @@ impl Run<'_> {
             }
             self.kill_at = Some(time + KILL_AGAIN);
         }
-        if self.meter_at.is_some_and(|at| at <= time) {
+        if self.meter_at.is_some_and(|at| at <= time) || self.line_at.is_some_and(|at| at <= time) {
             self.note_meter();
         }
-        let mut next = [self.flush_at, self.kill_at, self.meter_at].into_iter().flatten().min();
+        let mut next = [self.flush_at, self.kill_at, self.meter_at, self.line_at].into_iter().flatten().min();
         if self.cause.is_none() {
             next = [next, step_deadline, self.hard_cap].into_iter().flatten().min();
         }
@@ -173,8 +173,12 @@ impl Run<'_> {
                 Ok(n) if n > 0 => {
                     // A worker is not stopped by a full disk; its output is dropped meanwhile.
                     let _ = self.log.write(&self.shim.buffer[..n]);
-                    if self.meter.read(&self.shim.buffer[..n]) {
+                    let news = self.meter.read(&self.shim.buffer[..n]);
+                    if news.figures {
                         self.meter_soon();
+                    }
+                    if news.line {
+                        self.line_soon();
                     }
                     if n < self.shim.buffer.len() {
                         return;

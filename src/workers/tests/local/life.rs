@@ -223,6 +223,7 @@ pub(crate) fn a_cooked_formula_runs_and_its_values_stay_text() {
             rig: "yard",
             args: "",
             agent_command: Some(&["cat".to_owned()]),
+            presets: &yard_workers::Presets::built_in(),
             workspace: false,
             isolation: yard_engine::settings::Isolation::None,
         };

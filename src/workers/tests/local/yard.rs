@@ -126,6 +126,7 @@ impl Yard {
             stdin: None,
             timeout: None,
             agent: None,
+            tail: 0,
         };
         RunSpec {
             steps: scripts.iter().enumerate().map(step).collect(),
