@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use yard_engine::bead::Bead;
 use yard_engine::command::{NewTask, SlingRequest};
 use yard_engine::context::{Context, ContextFields};
-use yard_engine::dispatch::{Category, Dispatch};
+use yard_engine::dispatch::{Category, Dispatch, EXECUTORS, LOCAL_EXECUTOR, TMUX_EXECUTOR};
 use yard_engine::readiness::WORKER_ACTOR_PREFIX;
 use yard_engine::session::Session;
 use yard_engine::{BeadId, DispatchId, FormulaName, Kitchen, RigName, State, WorkerExit};
 use yard_workers::{
     AgentPreset, Completion, CookInput, Cooked, ExitCause, ExitRecord, Formula, RunSpec, StartOrder,
-    StepSpec, YIELDED, cook,
+    StepSpec, Surface, YIELDED, cook,
 };
 
 use crate::core::Sources;
@@ -41,9 +41,11 @@ pub(crate) fn order(
         bead.description = sources.description(shown_by, &bead.id);
     }
     let rig = state.rig(&dispatch.rig).ok_or_else(|| format!("rig {} is gone", dispatch.rig))?;
-    if dispatch.executor != "local" {
-        return Err(format!("executor {:?} is not known: use local", dispatch.executor));
-    }
+    let surface = match dispatch.executor.as_str() {
+        LOCAL_EXECUTOR => Surface::None,
+        TMUX_EXECUTOR => Surface::Tmux,
+        other => return Err(format!("executor {other:?} is not known: use {}", EXECUTORS.join(" or "))),
+    };
     let (steps, cooked_env) = match (&context.fields.formula, &bead.argv) {
         (Some(formula), _) => {
             let cooked = cook_for(state, town, &bead, &dispatch.rig, formula, &context.fields)?;
@@ -71,7 +73,7 @@ pub(crate) fn order(
         first_step: resume.first_step,
         session: resume.session,
     };
-    Ok(StartOrder { dispatch: dispatch.id.clone(), spec })
+    Ok(StartOrder { dispatch: dispatch.id.clone(), spec, surface })
 }
 
 /// Where the output of a dispatch goes.

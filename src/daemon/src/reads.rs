@@ -168,9 +168,11 @@ impl Desk<'_> {
                     .hint(format!("ym why {bead} says why"))
             })?
         };
-        let live = state.dispatch(&dispatch).is_some_and(yard_engine::dispatch::Dispatch::is_live);
+        let known = state.dispatch(&dispatch);
+        let live = known.is_some_and(yard_engine::dispatch::Dispatch::is_live);
+        let executor = known.map(|dispatch| dispatch.executor.clone()).unwrap_or_default();
         let path = log_path(self.town, &dispatch).to_string_lossy().into_owned();
-        Ok(LogView { dispatch_id: dispatch, path, live })
+        Ok(LogView { dispatch_id: dispatch, path, live, executor })
     }
 }
 

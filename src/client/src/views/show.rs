@@ -89,6 +89,9 @@ pub struct LogView {
     pub path: String,
     /// More may come.
     pub live: bool,
+    /// Which executor runs it.
+    #[serde(default)]
+    pub executor: String,
 }
 
 /// Why a bead is not running, and how it came here.

@@ -49,7 +49,7 @@ impl Shared {
     }
 
     /// As `settle`, unless the end of the dispatch has been reported already.
-    fn settle_live(self: &Arc<Self>, dispatch: DispatchId, why: String) {
+    pub(super) fn settle_live(self: &Arc<Self>, dispatch: DispatchId, why: String) {
         if self.table().live.contains_key(&dispatch) {
             self.settle(dispatch, why);
         }
@@ -110,10 +110,8 @@ impl Shared {
 /// What to do after the books are closed again.
 enum Task {
     Report(WorkerReport),
-    /// One of ours is over in some way.
+    /// One is over in some way, or is said to be.
     Settle(DispatchId, String),
-    /// A shim of somebody else says that one is over.
-    Hint(DispatchId, String),
 }
 
 /// One round: waits for news, then deals with all there is.
@@ -127,7 +125,8 @@ pub(super) fn attend(shared: &Arc<Shared>, listener: &UnixListener, woken: &Unix
         // Nothing sensible can make it fail; do not spin if it does.
         std::thread::sleep(patience.min(Duration::from_millis(100)));
     }
-    for &token in &ready {
+    let (deaths, news): (Vec<u64>, Vec<u64>) = ready.into_iter().partition(|token| is_death(shared, *token));
+    for token in news {
         match token {
             LISTENER => greet(shared, listener),
             WAKE => {
@@ -136,16 +135,38 @@ pub(super) fn attend(shared: &Arc<Shared>, listener: &UnixListener, woken: &Unix
             _ => listen_to(shared, token, &mut tasks),
         }
     }
+    if !deaths.is_empty() {
+        // What they said before they died counts first.
+        greet(shared, listener);
+        for token in visitors(shared) {
+            listen_to(shared, token, &mut tasks);
+        }
+    }
+    for token in deaths {
+        listen_to(shared, token, &mut tasks);
+    }
     for task in tasks {
         match task {
             Task::Report(report) => (shared.report)(report),
             Task::Settle(dispatch, why) => shared.settle_live(dispatch, why),
-            Task::Hint(dispatch, why) => shared.settle(dispatch, why),
         }
     }
 }
 
-/// Accepts a shim of a former daemon.
+fn is_death(shared: &Shared, token: u64) -> bool {
+    matches!(shared.table().watched.get(&token), Some(Watched::Adopted(..)))
+}
+
+/// Those who came to tell us something, in the order in which they came.
+fn visitors(shared: &Shared) -> Vec<u64> {
+    let table = shared.table();
+    let visitors = table.watched.iter().filter(|(_, watched)| matches!(watched, Watched::Visitor(..)));
+    let mut tokens: Vec<u64> = visitors.map(|(token, _)| *token).collect();
+    tokens.sort_unstable();
+    tokens
+}
+
+/// Accepts a shim that is not our child.
 fn greet(shared: &Shared, listener: &UnixListener) {
     while let Ok((socket, _)) = listener.accept() {
         let mut table = shared.table();
@@ -175,7 +196,10 @@ fn listen_to(shared: &Shared, token: u64, tasks: &mut Vec<Task>) {
         }
         Some(Watched::Adopted(dispatch, _)) => {
             let dispatch = dispatch.clone();
-            tasks.push(Task::Settle(dispatch, "its shim is gone".to_owned()));
+            if let Some(live) = table.live.get_mut(&dispatch) {
+                live.shim = None;
+            }
+            tasks.push(Task::Settle(dispatch, "its shim died before it started anything".to_owned()));
             true
         }
     };
@@ -281,7 +305,7 @@ fn release(shared: &Shared, table: &mut Table, token: u64, dispatch: &DispatchId
     }
 }
 
-/// Hears a shim of a former daemon. Its word that something is over is only a hint: the claim decides.
+/// Hears a shim that is not our child. Its word that something is over is only a hint: the claim decides.
 fn hear_visitor(table: &mut Table, message: FromShim, tasks: &mut Vec<Task>) {
     match message {
         FromShim::Running { dispatch, pid, at } => {
@@ -297,9 +321,9 @@ fn hear_visitor(table: &mut Table, message: FromShim, tasks: &mut Vec<Task>) {
             tasks.push(Task::Report(WorkerReport::Metered { dispatch, usd, tokens, session }));
         }
         FromShim::StartFailed { dispatch, .. } | FromShim::Ended { dispatch, .. } => {
-            tasks.push(Task::Hint(dispatch, "its shim says that it is over".to_owned()));
+            tasks.push(Task::Settle(dispatch, "its shim says that it is over".to_owned()));
         }
-        FromShim::Refused { dispatch, why } => tasks.push(Task::Hint(dispatch, why)),
+        FromShim::Refused { dispatch, why } => tasks.push(Task::Settle(dispatch, why)),
         FromShim::NoShim { .. } => {}
     }
 }

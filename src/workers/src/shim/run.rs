@@ -89,6 +89,7 @@ pub(super) fn perform(shim: &mut Shim, dispatch: DispatchId, path: &Path, source
         groups: Vec::new(),
         alone: true,
         abandoned: false,
+        reads_keys: false,
     };
     let end = run.steps(&spec);
     run.end_leftovers();
@@ -103,6 +104,7 @@ fn load(source: SpecSource) -> Result<RunSpec, String> {
             let spec = serde_json::from_slice(&text).map_err(|e| format!("the order is damaged: {e}"))?;
             // It is ours now; a copy left behind does no harm.
             let _ = std::fs::remove_file(&path);
+            let _ = std::fs::remove_file(super::environment_file(&path));
             Ok(spec)
         }
     }
@@ -156,6 +158,8 @@ pub(super) struct Run<'a> {
     pub(super) alone: bool,
     /// Only processes that we may not end are left.
     pub(super) abandoned: bool,
+    /// The program that runs reads what is typed in the window.
+    pub(super) reads_keys: bool,
 }
 
 impl Run<'_> {
@@ -178,6 +182,10 @@ impl Run<'_> {
             self.note_line(&Line::Running { pid, step: step.id.clone(), at });
             if first {
                 self.note_frame(&FromShim::Running { dispatch: self.dispatch.clone(), pid, at });
+                if self.shim.link.socket().is_none() {
+                    // Whoever asked before our claim named us could not signal us.
+                    self.look_for_requests();
+                }
             }
             let deadline = step.timeout.map(|t| boot_millis().saturating_add(t.0));
             let outcome = self.watch(Some(pid), deadline);
@@ -215,16 +223,26 @@ impl Run<'_> {
         self.take_output(16);
         self.meter.begin(step.agent.clone());
         let program = Program::new(&step, environment).map_err(|why| (Stage::Setup, why))?;
-        let stdin = program.stdin.as_ref().unwrap_or(&self.shim.null);
+        let Shim { window, output: (_, output), null, spawner, .. } = &mut *self.shim;
+        if let Some(window) = window {
+            window.reset(output);
+        }
+        self.reads_keys = window.is_some() && program.stdin.is_none();
+        let stdin = match &program.stdin {
+            Some(text) => text.as_fd(),
+            None if window.is_some() => output.as_fd(),
+            None => null.as_fd(),
+        };
         let launch = Launch {
             candidates: &program.candidates,
             argv: &program.argv,
             env: &environment.entries,
             cwd: &environment.cwd,
-            stdin: stdin.as_fd(),
-            output: self.shim.output.1.as_fd(),
+            stdin,
+            output: output.as_fd(),
+            terminal: window.is_some().then(|| output.as_fd()),
         };
-        let spawned = self.shim.spawner.spawn(&launch);
+        let spawned = spawner.spawn(&launch);
         let pid = spawned.map_err(|e| (e.stage, program.explain(e, &spec.cwd)))?;
         self.groups.push(pid);
         self.alone = false;
@@ -302,7 +320,7 @@ impl Run<'_> {
         // From here on the dispatch is over for everyone who looks.
         drop(claim);
         shim.link.deliver(&mut shim.frames, directory);
-        if abandoned {
+        if abandoned || shim.link.socket().is_none() {
             return Verdict::NotReusable;
         }
         if flushed || log.used() {
@@ -312,7 +330,7 @@ impl Run<'_> {
                 Err(_) => return Verdict::NotReusable,
             }
         }
-        if shim.link.socket().is_some() { Verdict::Done } else { Verdict::NotReusable }
+        Verdict::Done
     }
 
     /// What every exit record says, whatever the end was.
