@@ -19,7 +19,6 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -37,7 +36,7 @@ use attend::{LISTENER, Shared, WAKE};
 use server::ForkServer;
 pub use server::Helper;
 use table::{Live, Patience, Shim, Watched};
-use window::Opening;
+use window::Opener;
 
 /// What a shim may need beyond the grace of a stop request before it counts as hanging.
 const SHIM_PATIENCE: Duration = Duration::from_secs(2);
@@ -55,8 +54,8 @@ pub struct LocalPool {
     waker: Waker,
     frame: Vec<u8>,
     shim_patience: Duration,
-    /// Opens windows.
-    opener: Option<Sender<Opening>>,
+    /// The thread that opens windows.
+    opener: Option<Opener>,
 }
 
 /// Ends a wait of [`LocalPool::attend`] early, from any thread.

@@ -37,10 +37,13 @@ impl Default for Helper {
 impl Helper {
     /// The program, for somebody who is not our child.
     pub(super) fn reachable_exe(&self) -> io::Result<PathBuf> {
-        if self.exe == Path::new(RUNNING) {
-            return Ok(PathBuf::from(format!("/proc/{}/exe", std::process::id())));
+        if self.exe != Path::new(RUNNING) {
+            return std::path::absolute(&self.exe);
         }
-        std::path::absolute(&self.exe)
+        // A command that ends right after a start leaves only its file behind; a replaced file leaves only the process.
+        let file = std::env::current_exe()?;
+        let process = PathBuf::from(format!("/proc/{}/exe", std::process::id()));
+        Ok(if file.exists() { file } else { process })
     }
 }
 

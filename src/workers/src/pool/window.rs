@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use yard_engine::DispatchId;
@@ -15,10 +17,14 @@ use super::settle::{self, Finding};
 use super::table::{Live, Watched};
 use super::{LocalPool, spec_path, write_private};
 use crate::claim;
+use crate::record::Story;
 use crate::report::WorkerReport;
 use crate::shim::environment_file;
 use crate::spec::RunSpec;
 use crate::{sys, tmux};
+
+/// How long a pool that ends waits for shims on their way.
+const LAST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// An order whose window is still to be opened.
 pub(super) struct Opening {
@@ -26,6 +32,22 @@ pub(super) struct Opening {
     /// What its shim will be watched as.
     token: u64,
     argv: Vec<OsString>,
+}
+
+/// The thread that opens windows. Dropping it waits for what it was given.
+pub(super) struct Opener {
+    openings: Option<Sender<Opening>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Opener {
+    fn drop(&mut self) {
+        self.openings = None;
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has nothing left to do.
+            let _ = thread.join();
+        }
+    }
 }
 
 impl LocalPool {
@@ -47,7 +69,7 @@ impl LocalPool {
             dispatch.to_string().into(),
             order.into_os_string(),
         ];
-        let opener = self.opener()?;
+        let openings = self.openings()?;
         let token = {
             let mut table = self.shared.table();
             let token = table.token();
@@ -55,23 +77,23 @@ impl LocalPool {
             token
         };
         let opening = Opening { dispatch: dispatch.clone(), token, argv };
-        opener.send(opening).map_err(|_| {
+        openings.send(opening).map_err(|_| {
             self.shared.close_books(dispatch);
             io::Error::other("the thread that opens windows is gone")
         })
     }
 
     /// The way to the thread that opens windows, which is started when first needed.
-    fn opener(&mut self) -> io::Result<Sender<Opening>> {
-        if let Some(opener) = &self.opener {
-            return Ok(opener.clone());
+    fn openings(&mut self) -> io::Result<Sender<Opening>> {
+        if let Some(Opener { openings: Some(openings), .. }) = &self.opener {
+            return Ok(openings.clone());
         }
-        let (opener, openings) = mpsc::channel();
+        let (openings, orders) = mpsc::channel();
         let shared = Arc::clone(&self.shared);
         let thread = std::thread::Builder::new().name("ym-tmux".to_owned());
-        thread.spawn(move || open_all(&shared, &openings))?;
-        self.opener = Some(opener.clone());
-        Ok(opener)
+        let thread = thread.spawn(move || open_all(&shared, &orders))?;
+        self.opener = Some(Opener { openings: Some(openings.clone()), thread: Some(thread) });
+        Ok(openings)
     }
 
     /// Closes the windows of dispatches that are over or may not start, which a former daemon may have left: their shims
@@ -111,14 +133,31 @@ fn environment() -> Vec<u8> {
     block
 }
 
-/// The life of the thread.
+/// The life of the thread. It ends with the pool, when every shim it started has taken its claim: whoever opens the next
+/// pool revokes what nobody has taken.
 fn open_all(shared: &Arc<Shared>, openings: &Receiver<Opening>) {
+    let mut on_their_way: Vec<(PathBuf, u32)> = Vec::new();
     while let Ok(Opening { dispatch, token, argv }) = openings.recv() {
+        on_their_way.retain(is_on_its_way);
         match tmux::start(&shared.run_dir, &dispatch, &argv) {
-            Ok(pid) => watch(shared, dispatch, token, pid),
+            Ok(pid) => {
+                on_their_way.push((shared.claim(&dispatch), pid));
+                watch(shared, dispatch, token, pid);
+            }
             Err(why) => give_up(shared, dispatch, why),
         }
     }
+    let until = Instant::now() + LAST_PATIENCE;
+    while !on_their_way.is_empty() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+        on_their_way.retain(is_on_its_way);
+    }
+}
+
+/// Whether a shim lives that has not taken its claim yet.
+fn is_on_its_way((claim, pid): &(PathBuf, u32)) -> bool {
+    matches!(claim::peek(claim), Ok(Some(story)) if story == Story::default())
+        && sys::process_mark(*pid).is_some()
 }
 
 /// Watches the shim in a new window, to learn of its death at any moment. Before it takes its claim that is all we know.
