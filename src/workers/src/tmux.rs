@@ -5,6 +5,7 @@
 //! from outside, and never a command for a shell.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
 use std::path::Path;
@@ -44,7 +45,8 @@ fn session_name(dispatch: &DispatchId) -> String {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'@') {
             name.push(char::from(byte));
         } else {
-            name += &format!("_{byte:02x}");
+            // Writing into a text does not fail.
+            let _ = write!(name, "_{byte:02x}");
         }
     }
     name

@@ -202,7 +202,7 @@ fn nothing_a_bead_says_is_ever_run() {
     town.run(add.iter().chain(&words)).ok();
     town.run(["sling", "y-q", "--no-convoy"]).ok();
     town.run(["wait", "y-q"]).ok();
-    let wanted: String = words.iter().map(|word| format!("<{word}>")).collect();
+    let wanted = format!("<{}>", words.join("><"));
     assert_eq!(town.run(["logs", "y-q"]).ok().stdout, wanted);
     let run = town.root().join(".yardmaster/run");
     assert!([town.root(), run.as_path()].iter().all(|dir| !dir.join("pwned").exists()));

@@ -21,6 +21,9 @@ use crate::wire::{Filled, FromShim, Inbox};
 pub(super) const LISTENER: u64 = 0;
 pub(super) const WAKE: u64 = 1;
 
+/// Why nothing ran, where no more is known.
+const DIED_EARLY: &str = "its shim died before it started anything";
+
 /// What the pool and the threads that follow dead shims share.
 pub(super) struct Shared {
     pub run_dir: PathBuf,
@@ -68,8 +71,14 @@ impl Shared {
             }
             Ok(Finding::Alive(_) | Finding::Died(_)) | Err(_) => return self.bury(dispatch, why),
         };
-        self.close_books(report.dispatch());
-        (self.report)(report);
+        self.tell_end(report);
+    }
+
+    /// Reports an end, unless another thread found it out a moment before.
+    pub(super) fn tell_end(&self, report: WorkerReport) {
+        if self.close_books(report.dispatch()) {
+            (self.report)(report);
+        }
     }
 
     /// Follows a dead shim's dispatch in a thread of its own, because its processes may take their time.
@@ -84,12 +93,13 @@ impl Shared {
         let shared = Arc::clone(self);
         let buried = dispatch.clone();
         let undertaker = move || {
-            let report = settle::bury(buried.clone(), &shared.claim(&buried), &why, &spare);
-            shared.close_books(&buried);
-            if let Some(report) = report {
-                (shared.report)(report);
-                shared.waker.wake();
+            match settle::bury(buried.clone(), &shared.claim(&buried), &why, &spare) {
+                Some(report) => shared.tell_end(report),
+                None => {
+                    shared.close_books(&buried);
+                }
             }
+            shared.waker.wake();
         };
         let thread = std::thread::Builder::new().name("ym-bury".to_owned()).spawn(undertaker);
         if thread.is_err() {
@@ -98,18 +108,20 @@ impl Shared {
         }
     }
 
-    /// The end of a dispatch is known.
-    pub(super) fn close_books(&self, dispatch: &DispatchId) {
+    /// The end of a dispatch is known; `false` if it was before.
+    pub(super) fn close_books(&self, dispatch: &DispatchId) -> bool {
         let mut table = self.table();
-        table.live.remove(dispatch);
         table.burying.remove(dispatch);
         table.patience.retain(|p| p.dispatch != *dispatch);
+        table.live.remove(dispatch).is_some()
     }
 }
 
 /// What to do after the books are closed again.
 enum Task {
     Report(WorkerReport),
+    /// A shim in a window has taken its claim, which says who it is.
+    Adopt(DispatchId),
     /// One is over in some way, or is said to be.
     Settle(DispatchId, String),
 }
@@ -135,7 +147,8 @@ pub(super) fn attend(shared: &Arc<Shared>, listener: &UnixListener, woken: &Unix
             _ => listen_to(shared, token, &mut tasks),
         }
     }
-    if !deaths.is_empty() {
+    let unclear = std::mem::take(&mut shared.table().unclear);
+    if !deaths.is_empty() || !unclear.is_empty() {
         // What they said before they died counts first.
         greet(shared, listener);
         for token in visitors(shared) {
@@ -145,9 +158,15 @@ pub(super) fn attend(shared: &Arc<Shared>, listener: &UnixListener, woken: &Unix
     for token in deaths {
         listen_to(shared, token, &mut tasks);
     }
+    tasks.extend(unclear.into_iter().map(|(dispatch, why)| Task::Settle(dispatch, why)));
     for task in tasks {
         match task {
             Task::Report(report) => (shared.report)(report),
+            Task::Adopt(dispatch) => {
+                if !shared.adopt(&dispatch, &shared.claim(&dispatch)) {
+                    shared.settle_live(dispatch, DIED_EARLY.to_owned());
+                }
+            }
             Task::Settle(dispatch, why) => shared.settle_live(dispatch, why),
         }
     }
@@ -190,7 +209,7 @@ fn listen_to(shared: &Shared, token: u64, tasks: &mut Vec<Task>) {
                 heard.push(message);
             }
             for message in heard {
-                hear_visitor(&mut table, message, tasks);
+                hear_visitor(shared, &mut table, message, tasks);
             }
             ended
         }
@@ -199,7 +218,7 @@ fn listen_to(shared: &Shared, token: u64, tasks: &mut Vec<Task>) {
             if let Some(live) = table.live.get_mut(&dispatch) {
                 live.shim = None;
             }
-            tasks.push(Task::Settle(dispatch, "its shim died before it started anything".to_owned()));
+            tasks.push(Task::Settle(dispatch, DIED_EARLY.to_owned()));
             true
         }
     };
@@ -281,8 +300,7 @@ fn attend_shim(shared: &Shared, table: &mut Table, token: u64, tasks: &mut Vec<T
     if let Some(Watched::Shim(shim)) = table.watched.get_mut(&token)
         && let Some(dispatch) = shim.dispatch.take()
     {
-        let why =
-            shim.last_words.take().unwrap_or_else(|| "its shim died before it started anything".to_owned());
+        let why = shim.last_words.take().unwrap_or_else(|| DIED_EARLY.to_owned());
         if let Some(live) = table.live.get_mut(&dispatch) {
             live.shim = None;
         }
@@ -306,13 +324,15 @@ fn release(shared: &Shared, table: &mut Table, token: u64, dispatch: &DispatchId
 }
 
 /// Hears a shim that is not our child. Its word that something is over is only a hint: the claim decides.
-fn hear_visitor(table: &mut Table, message: FromShim, tasks: &mut Vec<Task>) {
+fn hear_visitor(shared: &Shared, table: &mut Table, message: FromShim, tasks: &mut Vec<Task>) {
     match message {
         FromShim::Running { dispatch, pid, at } => {
             if let Some(live) = table.live.get_mut(&dispatch) {
                 live.running = Some((pid, at));
             }
+            let adopted = release_window(shared, table, &dispatch).then(|| Task::Adopt(dispatch.clone()));
             tasks.push(Task::Report(WorkerReport::Running { dispatch, pid, at }));
+            tasks.extend(adopted);
         }
         FromShim::StepDone { dispatch, step, at } => {
             tasks.push(Task::Report(WorkerReport::StepDone { dispatch, step, at }));
@@ -326,6 +346,25 @@ fn hear_visitor(table: &mut Table, message: FromShim, tasks: &mut Vec<Task>) {
         FromShim::Refused { dispatch, why } => tasks.push(Task::Settle(dispatch, why)),
         FromShim::NoShim { .. } => {}
     }
+}
+
+/// Stops watching the process that a window was opened for; `false` if the dispatch has none.
+fn release_window(shared: &Shared, table: &mut Table, dispatch: &DispatchId) -> bool {
+    let Some(live) = table.live.get_mut(dispatch) else { return false };
+    let Some(token) = live.shim else { return false };
+    match table.watched.get(&token) {
+        Some(Watched::Shim(_) | Watched::Visitor(..)) => return false,
+        Some(Watched::Adopted(_, handle)) => {
+            if let Some(fd) = handle.fd() {
+                shared.poller.remove(fd);
+            }
+        }
+        // It speaks before we were told who it is.
+        None => {}
+    }
+    live.shim = None;
+    table.watched.remove(&token);
+    true
 }
 
 /// Kills the shims that did not obey a stop request in time, and says how long to wait for the next.

@@ -233,6 +233,8 @@ impl LocalPool {
             table.shim_of(dispatch).is_some_and(|shim| sys::transmit(&shim.socket, &self.frame).is_ok());
         drop(table);
         if !told && !attend::signal_shim(&path, Signal::SIGUSR1)? {
+            let unknown = Live { shim: None, running: None };
+            self.shared.table().live.entry(dispatch.clone()).or_insert(unknown);
             self.shared.settle(dispatch.clone(), reason.to_owned());
         }
         Ok(())

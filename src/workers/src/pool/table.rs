@@ -56,6 +56,8 @@ pub(super) struct Table {
     /// Dispatches of dead shims whose remains are being ended.
     pub burying: HashSet<DispatchId>,
     pub patience: Vec<Patience>,
+    /// Dispatches whose shims were gone before they could be watched, and why nothing ran if nothing did.
+    pub unclear: Vec<(DispatchId, String)>,
     /// The fork server, which a sweep must not mistake for a worker.
     pub server: Option<u32>,
 }

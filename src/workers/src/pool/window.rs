@@ -179,11 +179,13 @@ fn watch(shared: &Arc<Shared>, dispatch: DispatchId, token: u64, pid: u32) {
         }
         Err(error) => error.raw_os_error() == Some(Errno::ESRCH as i32),
     };
-    if let Some(live) = shared.table().live.get_mut(&dispatch) {
+    let mut table = shared.table();
+    if let Some(live) = table.live.get_mut(&dispatch) {
         live.shim = None;
     }
     if gone {
-        shared.settle_live(dispatch, "its window closed before it started anything".to_owned());
+        table.unclear.push((dispatch, "its window closed before it started anything".to_owned()));
+        drop(table);
         shared.waker.wake();
     }
 }
@@ -197,8 +199,7 @@ fn give_up(shared: &Arc<Shared>, dispatch: DispatchId, error: String) {
     let path = shared.claim(&dispatch);
     match settle::examine(&path, &error) {
         Ok(Finding::Revoked) => {
-            shared.close_books(&dispatch);
-            (shared.report)(WorkerReport::StartFailed { dispatch, error });
+            shared.tell_end(WorkerReport::StartFailed { dispatch, error });
         }
         // Its server died under it, and it works on.
         Ok(Finding::Alive(_)) if shared.adopt(&dispatch, &path) => {}

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use yard_engine::DispatchId;
 
-use crate::sys::Surroundings;
+use crate::sys::{Forked, Surroundings};
 use crate::wire::{self, FromShim, SpecSource, ToShim};
 use crate::{claim, sys};
 use link::Link;
@@ -147,7 +147,18 @@ pub fn shim_main(run_dir: &Path, dispatch: &DispatchId, spec_file: &Path) -> Exi
     };
     let in_a_window = io::stdin().is_terminal() && io::stdout().is_terminal();
     let surroundings = if in_a_window { Surroundings::Window } else { Surroundings::Job };
-    let Ok(mut shim) = Shim::new(Link::none(), None, surroundings) else {
+    let mut group = None;
+    if in_a_window {
+        sys::ignore_terminal_and_children();
+        let mut groups = sys::Groups::new();
+        match groups.fork_apart() {
+            // Born into a group of its own, as a pooled shim is.
+            Some((Forked::Child, own)) => group = Some(own),
+            Some((Forked::Parent, _)) => return keep_window_open(groups),
+            None => {}
+        }
+    }
+    let Ok(mut shim) = Shim::new(Link::none(), group, surroundings) else {
         return ExitCode::FAILURE;
     };
     if let Ok(environment) = std::fs::read(environment_file(&spec_file)) {
@@ -161,6 +172,14 @@ pub fn shim_main(run_dir: &Path, dispatch: &DispatchId, spec_file: &Path) -> Exi
         Verdict::Done | Verdict::NotReusable => ExitCode::SUCCESS,
         Verdict::Refused => ExitCode::from(REFUSED),
     }
+}
+
+/// What is left of the process that a window was opened for: the window closes when it ends.
+fn keep_window_open(mut groups: sys::Groups) -> ExitCode {
+    sys::set_process_name(c"ym-window");
+    sys::outlive_children();
+    groups.clean_up();
+    ExitCode::SUCCESS
 }
 
 /// Where the environment of an order lies: `NAME=value` entries, each ended by NUL.

@@ -339,6 +339,16 @@ impl Groups {
     /// Nothing to tidy up.
     pub(crate) fn leave(self) {}
 
+    /// Nothing to tidy up.
+    pub(crate) fn clean_up(&mut self) -> bool {
+        true
+    }
+
+    /// There never is a group.
+    pub(crate) fn fork_apart(&mut self) -> Option<(super::Forked, std::path::PathBuf)> {
+        None
+    }
+
     /// Forks.
     pub(crate) fn fork(&mut self) -> io::Result<(super::Forked, Option<std::path::PathBuf>)> {
         Ok((super::fork()?, None))
