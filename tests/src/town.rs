@@ -88,6 +88,20 @@ impl Town {
         town
     }
 
+    /// The same, whose workers run by this executor.
+    pub fn with_executor(executor: &str) -> Self {
+        let town = Self::new();
+        town.set("worker.executor", executor);
+        town
+    }
+
+    /// What the tmux server of this town answers.
+    pub fn tmux(&self, args: &[&str]) -> Ran {
+        let mut tmux = Command::new("tmux");
+        tmux.args(["-S", "tmux.sock"]).args(args).current_dir(self.root.join(".yardmaster/run"));
+        ran(tmux.output().expect("tmux can be run"))
+    }
+
     /// A town in a given empty directory.
     pub fn at(root: &Path) -> Self {
         let town = Self { root: root.to_owned(), dir: None, daemon: None };

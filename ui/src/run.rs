@@ -326,9 +326,23 @@ impl Running {
             // The directory of a rig counts from the town's, not from where the console was opened.
             command.current_dir(self.ym.town.join(dir));
         }
-        command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
-        command.status().map(|_| ()).map_err(|error| format!("cannot be started: {error}"))
+        command.stdin(Stdio::inherit()).stdout(Stdio::inherit());
+        let cannot = |error: std::io::Error| format!("cannot be started: {error}");
+        if argv.is_empty() {
+            return command.stderr(Stdio::inherit()).status().map(|_| ()).map_err(cannot);
+        }
+        // A complaint would be gone from the screen at once, so it is said on ours.
+        let ended = command.stderr(Stdio::piped()).env("NO_COLOR", "1").spawn();
+        let ended = ended.and_then(std::process::Child::wait_with_output).map_err(cannot)?;
+        if ended.status.success() { Ok(()) } else { Err(complaint(&String::from_utf8_lossy(&ended.stderr))) }
     }
+}
+
+/// What `ym` complained about, in one line.
+fn complaint(text: &str) -> String {
+    let lines: Vec<&str> =
+        text.lines().map(|line| line.trim_start_matches("ym: ").trim_start_matches("hint: ")).collect();
+    lines.join("; ")
 }
 
 /// Panics on the key named by `YM_PANIC_ON_KEY`: a test in a real terminal must see that a panic, which nothing else

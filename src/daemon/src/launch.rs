@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use yard_engine::bead::Bead;
 use yard_engine::command::{NewTask, SlingRequest};
 use yard_engine::context::{Context, ContextFields};
-use yard_engine::dispatch::{Category, Dispatch};
+use yard_engine::dispatch::{Category, Dispatch, EXECUTORS, LOCAL_EXECUTOR, TMUX_EXECUTOR};
 use yard_engine::merge::MergeRequest;
 use yard_engine::readiness::WORKER_ACTOR_PREFIX;
 use yard_engine::session::Session;
@@ -13,7 +13,7 @@ use yard_engine::settings::Isolation;
 use yard_engine::{DispatchId, FormulaName, Kitchen, RigName, State, WorkerExit};
 use yard_workers::{
     Completion, CookInput, Cooked, ExitCause, ExitRecord, Formula, Presets, RunSpec, StartOrder, StepSpec,
-    WorktreePlace, WorktreeSpec, YIELDED, cook,
+    Surface, WorktreePlace, WorktreeSpec, YIELDED, cook,
 };
 
 use crate::branches;
@@ -44,9 +44,11 @@ pub(crate) fn order(
         bead.description = sources.description(shown_by, &bead.id);
     }
     let rig = state.rig(&dispatch.rig).ok_or_else(|| format!("rig {} is gone", dispatch.rig))?;
-    if dispatch.executor != "local" {
-        return Err(format!("executor {:?} is not known: use local", dispatch.executor));
-    }
+    let surface = match dispatch.executor.as_str() {
+        LOCAL_EXECUTOR => Surface::None,
+        TMUX_EXECUTOR => Surface::Tmux,
+        other => return Err(format!("executor {other:?} is not known: use {}", EXECUTORS.join(" or "))),
+    };
     let (steps, cooked_env, isolation) = match (&context.fields.formula, &bead.argv) {
         (Some(formula), _) => {
             let cooked = cook_for(state, town, &bead, &dispatch.rig, formula, &context.fields)?;
@@ -83,7 +85,7 @@ pub(crate) fn order(
         worktree,
         session: resume.session,
     };
-    Ok(StartOrder { dispatch: dispatch.id.clone(), spec })
+    Ok(StartOrder { dispatch: dispatch.id.clone(), spec, surface })
 }
 
 /// Where the output of a dispatch goes.
@@ -310,7 +312,7 @@ pub(crate) fn check_order(
         worktree: Some(branches::trial(town, run, repo, commit)),
         session: None,
     };
-    Ok(StartOrder { dispatch: run.clone(), spec })
+    Ok(StartOrder { dispatch: run.clone(), spec, surface: Surface::None })
 }
 
 /// What an exit record means to the engine: what the agent said of its service, then the formula's exit codes, decide

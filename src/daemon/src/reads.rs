@@ -179,7 +179,9 @@ impl Desk<'_> {
                     .hint(format!("ym why {bead} says why"))
             })?
         };
-        let live = state.dispatch(&dispatch).is_some_and(yard_engine::dispatch::Dispatch::is_live)
+        let known = state.dispatch(&dispatch);
+        let executor = known.map(|dispatch| dispatch.executor.clone()).unwrap_or_default();
+        let live = known.is_some_and(yard_engine::dispatch::Dispatch::is_live)
             || state.merge_checked_by(&dispatch).is_some();
         let path = log_path(self.town, &dispatch).to_string_lossy().into_owned();
         let next =
@@ -189,7 +191,7 @@ impl Desk<'_> {
             let work = &entry.work;
             work.live.is_some() || work.context.is_some() || work.verdict == Some(Verdict::Done)
         });
-        Ok(LogView { dispatch_id: dispatch, path, live, next, goes_on })
+        Ok(LogView { dispatch_id: dispatch, path, live, next, goes_on, executor })
     }
 }
 

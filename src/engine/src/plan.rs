@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::capacity::Limit;
-use crate::dispatch::{Dispatch, DispatchEvent};
+use crate::dispatch::{Dispatch, DispatchEvent, LOCAL_EXECUTOR};
 use crate::money::Usd;
 use crate::queue::Lane;
 use crate::state::State;
@@ -159,7 +159,7 @@ impl State {
         let rig = context.fields.target_rig.clone();
         let of_rig = || self.rigs.get(&rig).and_then(|r| r.executor.clone());
         let executor = context.executor.clone().or_else(of_rig);
-        let executor = executor.or_else(|| self.settings.worker.executor.clone());
+        let executor = executor.or_else(|| self.settings.executor(&rig).cloned());
         Some(Dispatch {
             id: DispatchId::new(context.bead().clone(), attempt),
             context: context.id.clone(),
@@ -167,7 +167,7 @@ impl State {
             lane: Lane::of(context, self.settings.fairness),
             task: context.task.clone(),
             claim: None,
-            executor: executor.unwrap_or_else(|| "local".to_owned()),
+            executor: executor.unwrap_or_else(|| LOCAL_EXECUTOR.to_owned()),
             order: self.seq.next().0,
             started_at: now,
             running_at: None,

@@ -151,6 +151,12 @@ impl Settings {
         let of_rig = self.rigs.get(rig).and_then(|r| r.worker.agent.as_ref());
         of_rig.or(self.worker.agent.as_ref())
     }
+
+    /// The executor that the config names for this rig.
+    pub fn executor(&self, rig: &RigName) -> Option<&String> {
+        let of_rig = self.rigs.get(rig).and_then(|r| r.worker.executor.as_ref());
+        of_rig.or(self.worker.executor.as_ref())
+    }
 }
 
 /// What a lane is, for fairness between lanes.

@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use yard_engine::{BeadId, DispatchId, Millis};
-use yard_workers::{LocalPool, RunSpec, StartOrder, StepSpec, WorkerReport};
+use yard_workers::{LocalPool, RunSpec, StartOrder, StepSpec, Surface, WorkerReport};
 
 fn order(round: u32, n: usize, run_dir: &Path) -> Result<StartOrder, Box<dyn std::error::Error>> {
     let dispatch = DispatchId::new(BeadId::parse(&format!("bench-{n}"))?, round);
@@ -38,7 +38,7 @@ fn order(round: u32, n: usize, run_dir: &Path) -> Result<StartOrder, Box<dyn std
         worktree: None,
         session: None,
     };
-    Ok(StartOrder { dispatch, spec })
+    Ok(StartOrder { dispatch, spec, surface: Surface::None })
 }
 
 fn pooled(round: u32, count: usize, slots: usize, run_dir: &Path) -> Result<f64, Box<dyn std::error::Error>> {

@@ -25,6 +25,7 @@ mod spec;
 mod sweep;
 #[expect(unsafe_code, reason = "the system calls nobody wraps")]
 mod sys;
+mod tmux;
 mod wire;
 
 pub use cook::{CookError, CookInput, Cooked, cook};
@@ -40,7 +41,8 @@ pub use record::{ExitCause, ExitRecord, YIELDED};
 pub use report::{Recovered, WorkerReport};
 pub use shim::shim_main;
 pub use socket::{SocketAddress, socket_address};
-pub use spec::{RunSpec, StartOrder, StepSpec, WorktreePlace, WorktreeSpec};
+pub use spec::{RunSpec, StartOrder, StepSpec, Surface, WorktreePlace, WorktreeSpec};
+pub use tmux::{attach_to_window, has_window, tmux_version};
 
 /// What tells a live process of this machine from a later one with the same number; none if it is dead.
 pub fn process_mark(pid: u32) -> Option<String> {

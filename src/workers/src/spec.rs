@@ -109,6 +109,16 @@ pub enum WorktreePlace {
     },
 }
 
+/// Where a worker can be looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Surface {
+    /// Nowhere: its output goes to its log alone.
+    #[default]
+    None,
+    /// In a tmux session of its own, which gives it a terminal.
+    Tmux,
+}
+
 /// One dispatch and what it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartOrder {
@@ -116,4 +126,6 @@ pub struct StartOrder {
     pub dispatch: DispatchId,
     /// What to run.
     pub spec: RunSpec,
+    /// Where it can be looked at.
+    pub surface: Surface,
 }

@@ -8,6 +8,13 @@ use std::path::Path;
 use serde_json::{Value, json};
 use yard_tests::town::{Town, command_line, is_alive, kill_nine, parent_of, processes, wait_until};
 
+by_both_executors!(
+    kill_nine_of_the_daemon_loses_and_doubles_nothing,
+    a_killed_shim_takes_its_worker_with_it_and_the_bead_is_retried,
+    workers_outlive_the_daemon_and_are_adopted,
+    exits_while_nobody_serves_are_taken_in_later,
+);
+
 /// A small generator, so that a failing run can be repeated with its seed.
 struct Dice(u64);
 
@@ -82,10 +89,10 @@ fn fork_server_of(daemon: u32) -> Option<u32> {
         .find(|pid| parent_of(*pid) == Some(daemon) && command_line(*pid).contains("__forkserver"))
 }
 
-fn survive_kills(kill_fork_server: bool) {
+fn survive_kills(executor: &str, kill_fork_server: bool) {
     let (beads, kills) = if std::env::var_os("YM_TEST_FULL").is_some() { (2000, 60) } else { (500, 20) };
     let mut dice = Dice::new();
-    let mut town = Town::new();
+    let mut town = Town::with_executor(executor);
     town.set("scheduler.max_polecats", "4");
     town.set("retry.crash.max_attempts", "1");
     add_load(&town, beads);
@@ -116,19 +123,17 @@ fn survive_kills(kill_fork_server: bool) {
     check_load(&town, beads);
 }
 
-#[test]
-fn kill_nine_of_the_daemon_loses_and_doubles_nothing() {
-    survive_kills(false);
+fn kill_nine_of_the_daemon_loses_and_doubles_nothing(executor: &str) {
+    survive_kills(executor, false);
 }
 
 #[test]
 fn kill_nine_of_the_fork_server_loses_and_doubles_nothing() {
-    survive_kills(true);
+    survive_kills("local", true);
 }
 
-#[test]
-fn a_killed_shim_takes_its_worker_with_it_and_the_bead_is_retried() {
-    let mut town = Town::new();
+fn a_killed_shim_takes_its_worker_with_it_and_the_bead_is_retried(executor: &str) {
+    let mut town = Town::with_executor(executor);
     town.set("scheduler.max_polecats", "1");
     town.set("retry.crash.backoff", r#"["0s"]"#);
     town.start_daemon();
@@ -157,16 +162,15 @@ fn a_killed_shim_takes_its_worker_with_it_and_the_bead_is_retried() {
     assert!(why.contains("lost"), "it says so: {why}");
 }
 
-#[test]
-fn workers_outlive_the_daemon_and_are_adopted() {
-    let mut town = Town::new();
+fn workers_outlive_the_daemon_and_are_adopted(executor: &str) {
+    let mut town = Town::with_executor(executor);
     town.set("scheduler.max_polecats", "1");
     town.start_daemon();
     let go = town.root().join("go");
     let script = format!("while [ ! -e '{}' ]; do sleep 0.01; done; exit 7", go.display());
     town.set("retry.crash.max_attempts", "1");
     let id = town.run(["-q", "add", "--", "sh", "-c", &script]).ok().stdout.trim().to_owned();
-    town.await_state(&id, "running");
+    wait_until("its program runs", || !town.json(["status"])["running"][0]["pid"].is_null());
     town.kill_daemon();
     assert_eq!(town.state_of(&id), "running", "without a daemon it still runs");
     town.start_daemon();
@@ -177,9 +181,8 @@ fn workers_outlive_the_daemon_and_are_adopted() {
     assert_eq!((ended.len(), &ended[0]["outcome"]["code"]), (1, &json!(7)));
 }
 
-#[test]
-fn exits_while_nobody_serves_are_taken_in_later() {
-    let town = Town::new();
+fn exits_while_nobody_serves_are_taken_in_later(executor: &str) {
+    let town = Town::with_executor(executor);
     town.shell_bead("y-quick", "exit 0");
     town.run(["sling", "y-quick"]).ok();
     town.run(["wait", "y-quick"]).ok();

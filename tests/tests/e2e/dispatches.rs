@@ -6,9 +6,25 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use yard_tests::town::{Town, is_alive, wait_until, ym_binary};
 
+by_both_executors!(
+    a_formula_gives_way_between_two_steps_and_goes_on_after_the_last,
+    a_worker_sees_at_its_checkpoint_that_it_should_yield,
+    a_worker_that_does_not_listen_is_asked_twice_and_ended,
+    a_shim_of_a_daemon_that_was_killed_hears_the_next_one,
+    whatever_a_worker_does_it_is_ended_and_nothing_leaks,
+    a_drain_brings_everything_back_at_its_place_and_its_step,
+    a_drain_does_not_wait_for_a_shim_that_was_stopped,
+    a_drain_shortens_the_time_of_what_is_ending_already,
+    a_worker_past_its_hard_cap_has_failed_and_retry_gives_it_a_fresh_one,
+);
+
 /// A town with these slots, quick preemption, and `ym` in its workers' PATH.
 fn town(slots: u32) -> Town {
-    let town = Town::new();
+    town_by("local", slots)
+}
+
+fn town_by(executor: &str, slots: u32) -> Town {
+    let town = Town::with_executor(executor);
     town.set("scheduler.max_polecats", &slots.to_string());
     town.set("preemption.min_run", "0s");
     town.set("preemption.timeout", "100ms");
@@ -69,9 +85,8 @@ shell = 'echo "three after=$YM_RESUME_AFTER note=$YM_CHECKPOINT" >> "$YM_TOWN/st
 
 // Preemption.
 
-#[test]
-fn a_formula_gives_way_between_two_steps_and_goes_on_after_the_last() {
-    let mut town = town(1);
+fn a_formula_gives_way_between_two_steps_and_goes_on_after_the_last(executor: &str) {
+    let mut town = town_by(executor, 1);
     town.set("preemption.timeout", "1h");
     serve(&mut town);
     formula(&town, "steps", STEPS);
@@ -93,9 +108,8 @@ fn a_formula_gives_way_between_two_steps_and_goes_on_after_the_last() {
     assert_eq!((&ended["method"], &ended["victim"]), (&json!("cooperative"), &json!("y-low@1")));
 }
 
-#[test]
-fn a_worker_sees_at_its_checkpoint_that_it_should_yield() {
-    let mut town = town(1);
+fn a_worker_sees_at_its_checkpoint_that_it_should_yield(executor: &str) {
+    let mut town = town_by(executor, 1);
     town.set("preemption.timeout", "1h");
     serve(&mut town);
     let script = "while :; do case $(ym worker checkpoint \"round $YM_ATTEMPT\") in \
@@ -111,9 +125,8 @@ fn a_worker_sees_at_its_checkpoint_that_it_should_yield() {
     assert_eq!((&show["status"], &show["context"]["crashes"]), (&json!("closed"), &json!(0)));
 }
 
-#[test]
-fn a_worker_that_does_not_listen_is_asked_twice_and_ended() {
-    let mut town = town(1);
+fn a_worker_that_does_not_listen_is_asked_twice_and_ended(executor: &str) {
+    let mut town = town_by(executor, 1);
     serve(&mut town);
     town.shell_bead("y-low", "trap '' TERM; [ $YM_ATTEMPT -gt 1 ] && exit 0; sleep 1000; sleep 1000");
     town.shell_bead("y-urgent", "true");
@@ -133,9 +146,8 @@ fn a_worker_that_does_not_listen_is_asked_twice_and_ended() {
     assert_eq!(order, ["y-low@1", "y-urgent@1", "y-low@2"]);
 }
 
-#[test]
-fn a_shim_of_a_daemon_that_was_killed_hears_the_next_one() {
-    let mut town = town(1);
+fn a_shim_of_a_daemon_that_was_killed_hears_the_next_one(executor: &str) {
+    let mut town = town_by(executor, 1);
     town.set("preemption.timeout", "1h");
     serve(&mut town);
     formula(&town, "steps", STEPS);
@@ -182,9 +194,8 @@ fn descriptors(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
 }
 
-#[test]
-fn whatever_a_worker_does_it_is_ended_and_nothing_leaks() {
-    let mut town = town(1);
+fn whatever_a_worker_does_it_is_ended_and_nothing_leaks(executor: &str) {
+    let mut town = town_by(executor, 1);
     town.set("worker.log_cap", "256KiB");
     serve(&mut town);
     let daemon = town.daemon_pid().expect("it runs");
@@ -240,9 +251,8 @@ fn whatever_a_worker_does_it_is_ended_and_nothing_leaks() {
 
 // Drain.
 
-#[test]
-fn a_drain_brings_everything_back_at_its_place_and_its_step() {
-    let mut town = town(5);
+fn a_drain_brings_everything_back_at_its_place_and_its_step(executor: &str) {
+    let mut town = town_by(executor, 5);
     town.set("limits.kill_grace", "1h");
     serve(&mut town);
     let stubborn = r#"
@@ -284,9 +294,8 @@ shell = 'trap "" TERM; echo "$YM_BEAD after=$YM_RESUME_AFTER" >> "$YM_TOWN/story
     assert_eq!(text(&town, "story").matches("after=one").count(), 5, "{}", text(&town, "story"));
 }
 
-#[test]
-fn a_drain_does_not_wait_for_a_shim_that_was_stopped() {
-    let mut town = town(2);
+fn a_drain_does_not_wait_for_a_shim_that_was_stopped(executor: &str) {
+    let mut town = town_by(executor, 2);
     serve(&mut town);
     let script =
         "trap '' TERM; echo $$ $PPID >> \"$YM_TOWN/pids\"; kill -STOP $PPID; while :; do sleep 1; done";
@@ -307,9 +316,8 @@ fn a_drain_does_not_wait_for_a_shim_that_was_stopped() {
     }
 }
 
-#[test]
-fn a_drain_shortens_the_time_of_what_is_ending_already() {
-    let mut town = town(2);
+fn a_drain_shortens_the_time_of_what_is_ending_already(executor: &str) {
+    let mut town = town_by(executor, 2);
     town.set("limits.kill_grace", "1h");
     serve(&mut town);
     let script = "trap '' TERM; echo $$ >> \"$YM_TOWN/pids\"; while :; do sleep 1; done";
@@ -375,9 +383,8 @@ fn a_worker_that_reaches_its_cost_limit_is_ended_and_waits_for_a_person() {
     assert!(alert_kinds(&town).is_empty());
 }
 
-#[test]
-fn a_worker_past_its_hard_cap_has_failed_and_retry_gives_it_a_fresh_one() {
-    let mut town = town(1);
+fn a_worker_past_its_hard_cap_has_failed_and_retry_gives_it_a_fresh_one(executor: &str) {
+    let mut town = town_by(executor, 1);
     town.set("limits.hard_cap", "200ms");
     serve(&mut town);
     town.shell_bead("y-long", "[ -e \"$YM_TOWN/short\" ] || sleep 1000");

@@ -1,5 +1,17 @@
 //! End to end: the real `ym`, real processes, real files.
 
+/// Runs a test with each executor that has processes of its own, each as a test of its own.
+macro_rules! by_both_executors {
+    ($($name:ident),+ $(,)?) => {
+        mod by_local {
+            $(#[test] fn $name() { super::$name("local"); })+
+        }
+        mod by_tmux {
+            $(#[test] fn $name() { super::$name("tmux"); })+
+        }
+    };
+}
+
 mod agents;
 mod branches;
 mod concurrency;
@@ -22,6 +34,7 @@ mod progress;
 mod seed1;
 mod sling;
 mod spawn_delay;
+mod tmux;
 mod undo;
 mod workers;
 mod workspaces;

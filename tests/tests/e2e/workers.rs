@@ -3,9 +3,17 @@
 use serde_json::json;
 use yard_tests::town::{Town, is_alive, wait_until};
 
-#[test]
-fn a_worker_knows_who_it_is() {
-    let town = Town::new();
+by_both_executors!(
+    a_worker_knows_who_it_is,
+    exit_codes_decide_what_follows,
+    cancelling_ends_the_whole_tree_even_if_it_ignores_sigterm,
+    formulas_run_their_steps_in_order_with_values_from_the_bead,
+    mol_polecat_work_gives_the_agent_title_description_and_args,
+    output_is_capped,
+);
+
+fn a_worker_knows_who_it_is(executor: &str) {
+    let town = Town::with_executor(executor);
     town.shell_bead("y-env", "env | grep ^YM_ | sort");
     town.run(["sling", "y-env"]).ok();
     town.run(["wait", "y-env"]).ok();
@@ -22,9 +30,8 @@ fn a_worker_knows_who_it_is() {
     assert!(log.contains("YM_SOCKET=") && log.contains("YM_RIG="), "{log}");
 }
 
-#[test]
-fn exit_codes_decide_what_follows() {
-    let town = Town::new();
+fn exit_codes_decide_what_follows(executor: &str) {
+    let town = Town::with_executor(executor);
     town.set("retry.crash.max_attempts", "2");
     town.set("retry.crash.backoff", r#"["1h"]"#);
     town.shell_bead("y-fails", "exit 3");
@@ -43,9 +50,8 @@ fn exit_codes_decide_what_follows() {
     assert_eq!(town.json(["show", "y-fails"])["context"]["crashes"], 0, "fresh budgets");
 }
 
-#[test]
-fn cancelling_ends_the_whole_tree_even_if_it_ignores_sigterm() {
-    let mut town = Town::new();
+fn cancelling_ends_the_whole_tree_even_if_it_ignores_sigterm(executor: &str) {
+    let mut town = Town::with_executor(executor);
     town.set("scheduler.max_polecats", "2");
     town.set("limits.kill_grace", "100ms");
     town.start_daemon();
@@ -89,9 +95,8 @@ fn a_formula_is_cooked_when_scheduled_and_bad_ones_are_refused() {
     assert_eq!(town.events(Some("context.opened")).len(), 0, "nothing was scheduled");
 }
 
-#[test]
-fn formulas_run_their_steps_in_order_with_values_from_the_bead() {
-    let mut town = Town::new();
+fn formulas_run_their_steps_in_order_with_values_from_the_bead(executor: &str) {
+    let mut town = Town::with_executor(executor);
     // Whether a step is done is only heard while somebody listens.
     town.start_daemon();
     let formula = r#"
@@ -115,9 +120,8 @@ stdin = "{{description}}"
     assert_eq!(town.events(Some("dispatch.step_done")).len(), 1);
 }
 
-#[test]
-fn mol_polecat_work_gives_the_agent_title_description_and_args() {
-    let town = Town::new();
+fn mol_polecat_work_gives_the_agent_title_description_and_args(executor: &str) {
+    let town = Town::with_executor(executor);
     town.set("worker.agent", r#"["cat"]"#);
     town.run(["bead", "add", "fix the bug", "--id", "y-w", "--description", "it is bad"]).ok();
     town.run(["sling", "y-w", "--args", "be quick"]).ok();
@@ -128,9 +132,8 @@ fn mol_polecat_work_gives_the_agent_title_description_and_args() {
     }
 }
 
-#[test]
-fn output_is_capped() {
-    let town = Town::new();
+fn output_is_capped(executor: &str) {
+    let town = Town::with_executor(executor);
     town.set("worker.log_cap", "64KiB");
     town.shell_bead("y-loud", "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done");
     town.run(["sling", "y-loud"]).ok();

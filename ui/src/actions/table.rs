@@ -251,7 +251,7 @@ pub const ACTIONS: &[Action] = &[
         "attach",
         "Go to the worker's own terminal, or follow its output where it has none.",
         VERBS,
-        Some("ym logs BEAD --follow"),
+        Some("ym attach BEAD"),
     ),
     action(
         Act::Shell,

@@ -1,6 +1,7 @@
 //! What each action does, and whether it applies. The match is total: a new action cannot be forgotten.
 
 use yard_engine::bead::Verdict;
+use yard_engine::dispatch::TMUX_EXECUTOR;
 use yard_engine::readiness::ReasonCode;
 use yard_engine::{BeadId, Standing, State};
 
@@ -508,7 +509,7 @@ fn attach(console: &mut Console) -> Vec<Effect> {
     let live = console.state().bead(&id).and_then(|entry| entry.work.live.as_ref());
     let executor = live.and_then(|id| console.state().dispatch(id)).map(|dispatch| dispatch.executor.clone());
     match executor.as_deref() {
-        Some("tmux") => vec![Effect::Outside { argv: words(&["attach", id.as_str()]), dir: None }],
+        Some(TMUX_EXECUTOR) => vec![Effect::Outside { argv: words(&["attach", id.as_str()]), dir: None }],
         Some(_) if crew::is_claimed(console.state(), &id) => {
             console
                 .say("an agent has it, in a terminal that we do not know: what was written is shown instead");

@@ -182,7 +182,7 @@ pub(crate) struct RigAdd {
     /// At most so many live workers; -1 and 0: no limit
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) max_polecats: Option<i64>,
-    /// Executor of its beads
+    /// Executor of its beads: local or tmux
     #[arg(long)]
     pub(crate) executor: Option<String>,
     /// Formula of its beads

@@ -213,6 +213,17 @@ pub(crate) enum Cmd {
         #[arg(short = 'n', long, value_name = "N")]
         lines: Option<usize>,
     },
+    /// Go to a worker's own terminal, where it has one
+    #[command(
+        after_long_help = "Examples:\n  ym sling gt-abc --executor tmux\n  ym attach gt-abc\n\nC-b d detaches; the worker goes on. Inside another tmux whose prefix is C-b\nit is C-b C-b d. A worker of the local executor has no terminal: ym logs -f\nfollows what it writes."
+    )]
+    Attach {
+        /// A bead (its last dispatch) or a dispatch
+        id: String,
+        /// Only look: what is typed does not reach the worker
+        #[arg(short, long)]
+        read_only: bool,
+    },
     /// Show what a person should know
     #[command(
         after_long_help = "Examples:\n  ym alerts\n  ym alerts --ack al-2f\n\nalerts.command is told each alert once, as JSON on its standard input."

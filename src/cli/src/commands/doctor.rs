@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 use yard_client::{Connection, Lost, Safe};
 use yard_daemon::{TownDir, config};
+use yard_engine::dispatch::TMUX_EXECUTOR;
 use yard_journal::{Holder, JournalError, Lease, Reader};
 
 use super::{Done, journal};
@@ -58,6 +59,7 @@ pub(super) fn doctor(session: &mut Session, fix: bool) -> Done {
         space(&town),
         agents_check,
     ];
+    let checks: Vec<Check> = checks.into_iter().chain(windows(&town)).collect();
     let failed = checks.iter().any(|check| check.status == Status::Fail);
     if session.out.json() {
         session.out.line(serde_json::json!({"checks": checks, "agents": agents, "ok": !failed}))?;
@@ -242,6 +244,24 @@ fn cgroup() -> Check {
     } else {
         check("cgroup", Status::Warn, "cgroup v2 is not writable: leftovers are found by their environment")
     }
+}
+
+/// Whether tmux is there, if anything here is to run in it.
+fn windows(town: &TownDir) -> Option<Check> {
+    let settings = config::read_settings(&town.config()).ok()?;
+    let state = journal::state(town).ok().flatten().unwrap_or_default();
+    let configured = std::iter::once(&settings.worker).chain(settings.rigs.values().map(|rig| &rig.worker));
+    let mut named = configured.map(|worker| worker.executor.as_deref());
+    let used = named.any(|name| name == Some(TMUX_EXECUTOR))
+        || state.rigs().any(|rig| rig.executor.as_deref() == Some(TMUX_EXECUTOR))
+        || state.live_dispatches().any(|dispatch| dispatch.executor == TMUX_EXECUTOR);
+    used.then(|| match yard_workers::tmux_version() {
+        Ok(version) => check("tmux", Status::Ok, version),
+        Err(error) => {
+            let message = format!("cannot be run: {error}; install tmux, or set worker.executor to local");
+            check("tmux", Status::Fail, message)
+        }
+    })
 }
 
 fn space(town: &TownDir) -> Check {

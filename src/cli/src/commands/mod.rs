@@ -2,6 +2,7 @@
 
 mod agent;
 mod alerts;
+mod attach;
 mod bead;
 mod config;
 mod console;
@@ -77,6 +78,7 @@ pub(crate) fn run(session: &mut Session, cli: Cli) -> Done {
         Cmd::Why { id } => show::why(session, id),
         Cmd::Show { id } => show::show(session, id),
         Cmd::Logs { id, follow, lines } => logs::logs(session, &id, follow, lines),
+        Cmd::Attach { id, read_only } => attach::attach(session, &id, read_only),
         Cmd::Events { follow, since, kind, lines } => events::events(session, follow, since, kind, lines),
         Cmd::Cancel { id } => operator::cancel(session, id, false),
         Cmd::Kill { id } => operator::cancel(session, id, true),

@@ -17,7 +17,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Begin", &["init", "demo", "status", "help"]),
     ("Describe work", &["rig", "bead", "add", "convoy"]),
     ("Run it", &["sling", "scheduler", "wait", "stop", "poke"]),
-    ("Look", &["why", "forecast", "show", "logs", "events", "alerts"]),
+    ("Look", &["why", "forecast", "show", "logs", "attach", "events", "alerts"]),
     ("Step in", &["cancel", "kill", "preempt", "hold", "unhold", "priority", "undo", "redo"]),
     ("Agents and workers", &["agent", "worker", "mcp"]),
     ("Set up", &["config", "hooks", "http", "worktree", "doctor", "journal", "completions", "man"]),

@@ -157,6 +157,11 @@ A dispatch is one attempt to run a bead. It ends once, in one of these ways:
   limits.hard_cap, a deadline    failed, and a person is told
   ym cancel, ym kill             cancelled
 
+Where it runs: --executor, else the rig's, else worker.executor. local (the
+default) is a process without a terminal; tmux gives it a tmux session of its
+own, where ym attach BEAD goes and C-b d comes back from. tmux is only a window:
+closing or losing it ends nobody.
+
 To end a worker means SIGTERM to all it started, SIGKILL after
 limits.kill_grace, always; the slot is free when everything is gone. What an
 ended worker says later is refused.

@@ -99,6 +99,9 @@ pub struct LogView {
     /// Its bead is not over: without a next attempt one may follow.
     #[serde(default)]
     pub goes_on: bool,
+    /// Which executor runs it.
+    #[serde(default)]
+    pub executor: String,
 }
 
 /// Why a bead is not running, and how it came here.

@@ -1,5 +1,7 @@
 //! The one table of config keys. Reading, `config set|get|list` and the help topic all follow it.
 
+use yard_engine::dispatch::EXECUTORS;
+
 use super::ConfigError;
 
 /// A config key.
@@ -128,14 +130,14 @@ pub const KEYS: &[KeySpec] = &[
     key("recovery.stale_after", Kind::Span, Absent::Is("\"1h\""), "a hook without a worker is taken back"),
     key("worker.agent", Kind::Argv, NONE, "the agent command mol-polecat-work runs"),
     key("worker.formula", Kind::Name, Absent::Is("\"mol-polecat-work\""), "formula of a sling that names none"),
-    key("worker.executor", Kind::Name, Absent::Is("\"local\""), "executor of a sling that names none"),
+    key("worker.executor", Kind::OneOf(&EXECUTORS), Absent::Is("\"local\""), "executor of a sling that names none"),
     key("worker.merge", Kind::OneOf(&["direct", "mr", "local"]), Absent::Is("\"mr\""), "merge strategy of a sling that names none"),
     key("worker.isolation", Kind::OneOf(&["none", "worktree"]), Absent::Is("\"none\""), "where work is done: in the rig's directory, or each in a git worktree"),
     key("worker.check", Kind::Argv, NONE, "command that must succeed on a merged tree before it becomes the base"),
     key("worker.log_cap", Kind::Size, Absent::Is("\"64MiB\""), "largest log kept of one dispatch"),
     key("rig.NAME.agent", Kind::Argv, NONE, "worker.agent of one rig"),
     key("rig.NAME.formula", Kind::Name, NONE, "worker.formula of one rig"),
-    key("rig.NAME.executor", Kind::Name, NONE, "worker.executor of one rig"),
+    key("rig.NAME.executor", Kind::OneOf(&EXECUTORS), NONE, "worker.executor of one rig"),
     key("rig.NAME.merge", Kind::OneOf(&["direct", "mr", "local"]), NONE, "worker.merge of one rig"),
     key("rig.NAME.isolation", Kind::OneOf(&["none", "worktree"]), NONE, "worker.isolation of one rig"),
     key("rig.NAME.check", Kind::Argv, NONE, "worker.check of one rig"),

@@ -94,6 +94,7 @@ impl Core {
                 }
             }
         }
+        self.pool.close_leftover_windows();
     }
 
     /// Asks the claims about every live worker now; says which were found dead.

@@ -2,6 +2,7 @@
 
 use crate::Timestamp;
 use crate::command::{NewBead, SlingRequest};
+use crate::dispatch::EXECUTORS;
 use crate::refusal::Refusal;
 
 /// Longest title.
@@ -94,14 +95,22 @@ pub(super) fn check_sling(request: &SlingRequest, now: Timestamp) -> Result<(), 
     ] {
         check_word(what, text.as_deref().unwrap_or_default())?;
     }
-    if let Some(other) = request.executor.as_deref().filter(|name| *name != "local") {
-        let message = format!("executor {other:?} is not known: use local");
-        return Err(Refusal::new("unknown-executor", message));
-    }
+    check_executor(request.executor.as_deref())?;
     if request.deadline.is_some_and(|t| t <= now) {
         return Err(Refusal::new("bad-time", "the deadline has passed already"));
     }
     Ok(())
+}
+
+/// Workers run only where somebody knows how to run them.
+pub(super) fn check_executor(name: Option<&str>) -> Result<(), Refusal> {
+    match name.filter(|name| !EXECUTORS.contains(name)) {
+        None => Ok(()),
+        Some(other) => {
+            let message = format!("executor {other:?} is not known: use {}", EXECUTORS.join(" or "));
+            Err(Refusal::new("unknown-executor", message))
+        }
+    }
 }
 
 /// A word that no other program takes for an option, a second line or the end of a string.

@@ -14,6 +14,7 @@ impl Tx<'_> {
             return Err(Refusal::new("exists", format!("rig {name} exists already"))
                 .hint(format!("ym rig remove {name} first, or choose another name")));
         }
+        super::bounds::check_executor(rig.executor.as_deref())?;
         let prefix = rig.prefix.as_str();
         crate::BeadId::parse(prefix)?;
         if prefix.ends_with('-') {

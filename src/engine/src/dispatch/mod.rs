@@ -20,6 +20,13 @@ use crate::task::TaskPlace;
 use crate::worktree::Worktree;
 use crate::{AccountName, AgentName, BeadId, ContextId, DispatchId, RigName, Timestamp};
 
+/// The executor that runs workers as plain processes of this machine.
+pub const LOCAL_EXECUTOR: &str = "local";
+/// The executor that gives each worker a tmux session, which one can attach to.
+pub const TMUX_EXECUTOR: &str = "tmux";
+/// The executors that workers can be given to.
+pub const EXECUTORS: [&str; 2] = [LOCAL_EXECUTOR, TMUX_EXECUTOR];
+
 /// One attempt to run a bead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dispatch {

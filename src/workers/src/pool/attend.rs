@@ -21,6 +21,9 @@ use crate::wire::{Filled, FromShim, Inbox};
 pub(super) const LISTENER: u64 = 0;
 pub(super) const WAKE: u64 = 1;
 
+/// Why nothing ran, where no more is known.
+const DIED_EARLY: &str = "its shim died before it started anything";
+
 /// What the pool and the threads that follow dead shims share.
 pub(super) struct Shared {
     pub run_dir: PathBuf,
@@ -49,7 +52,7 @@ impl Shared {
     }
 
     /// As `settle`, unless the end of the dispatch has been reported already.
-    fn settle_live(self: &Arc<Self>, dispatch: DispatchId, why: String) {
+    pub(super) fn settle_live(self: &Arc<Self>, dispatch: DispatchId, why: String) {
         if self.table().live.contains_key(&dispatch) {
             self.settle(dispatch, why);
         }
@@ -68,8 +71,14 @@ impl Shared {
             }
             Ok(Finding::Alive(_) | Finding::Died(_)) | Err(_) => return self.bury(dispatch, why),
         };
-        self.close_books(report.dispatch());
-        (self.report)(report);
+        self.tell_end(report);
+    }
+
+    /// Reports an end, unless another thread found it out a moment before.
+    pub(super) fn tell_end(&self, report: WorkerReport) {
+        if self.close_books(report.dispatch()) {
+            (self.report)(report);
+        }
     }
 
     /// Follows a dead shim's dispatch in a thread of its own, because its processes may take their time.
@@ -84,12 +93,13 @@ impl Shared {
         let shared = Arc::clone(self);
         let buried = dispatch.clone();
         let undertaker = move || {
-            let report = settle::bury(buried.clone(), &shared.claim(&buried), &why, &spare);
-            shared.close_books(&buried);
-            if let Some(report) = report {
-                (shared.report)(report);
-                shared.waker.wake();
+            match settle::bury(buried.clone(), &shared.claim(&buried), &why, &spare) {
+                Some(report) => shared.tell_end(report),
+                None => {
+                    shared.close_books(&buried);
+                }
             }
+            shared.waker.wake();
         };
         let thread = std::thread::Builder::new().name("ym-bury".to_owned()).spawn(undertaker);
         if thread.is_err() {
@@ -98,22 +108,22 @@ impl Shared {
         }
     }
 
-    /// The end of a dispatch is known.
-    pub(super) fn close_books(&self, dispatch: &DispatchId) {
+    /// The end of a dispatch is known; `false` if it was before.
+    pub(super) fn close_books(&self, dispatch: &DispatchId) -> bool {
         let mut table = self.table();
-        table.live.remove(dispatch);
         table.burying.remove(dispatch);
         table.patience.retain(|p| p.dispatch != *dispatch);
+        table.live.remove(dispatch).is_some()
     }
 }
 
 /// What to do after the books are closed again.
 enum Task {
     Report(WorkerReport),
-    /// One of ours is over in some way.
+    /// A shim in a window has taken its claim, which says who it is.
+    Adopt(DispatchId),
+    /// One is over in some way, or is said to be.
     Settle(DispatchId, String),
-    /// A shim of somebody else says that one is over.
-    Hint(DispatchId, String),
 }
 
 /// One round: waits for news, then deals with all there is.
@@ -127,7 +137,8 @@ pub(super) fn attend(shared: &Arc<Shared>, listener: &UnixListener, woken: &Unix
         // Nothing sensible can make it fail; do not spin if it does.
         std::thread::sleep(patience.min(Duration::from_millis(100)));
     }
-    for &token in &ready {
+    let (deaths, news): (Vec<u64>, Vec<u64>) = ready.into_iter().partition(|token| is_death(shared, *token));
+    for token in news {
         match token {
             LISTENER => greet(shared, listener),
             WAKE => {
@@ -136,16 +147,45 @@ pub(super) fn attend(shared: &Arc<Shared>, listener: &UnixListener, woken: &Unix
             _ => listen_to(shared, token, &mut tasks),
         }
     }
+    let unclear = std::mem::take(&mut shared.table().unclear);
+    if !deaths.is_empty() || !unclear.is_empty() {
+        // What they said before they died counts first.
+        greet(shared, listener);
+        for token in visitors(shared) {
+            listen_to(shared, token, &mut tasks);
+        }
+    }
+    for token in deaths {
+        listen_to(shared, token, &mut tasks);
+    }
+    tasks.extend(unclear.into_iter().map(|(dispatch, why)| Task::Settle(dispatch, why)));
     for task in tasks {
         match task {
             Task::Report(report) => (shared.report)(report),
+            Task::Adopt(dispatch) => {
+                if !shared.adopt(&dispatch, &shared.claim(&dispatch)) {
+                    shared.settle_live(dispatch, DIED_EARLY.to_owned());
+                }
+            }
             Task::Settle(dispatch, why) => shared.settle_live(dispatch, why),
-            Task::Hint(dispatch, why) => shared.settle(dispatch, why),
         }
     }
 }
 
-/// Accepts a shim of a former daemon.
+fn is_death(shared: &Shared, token: u64) -> bool {
+    matches!(shared.table().watched.get(&token), Some(Watched::Adopted(..)))
+}
+
+/// Those who came to tell us something, in the order in which they came.
+fn visitors(shared: &Shared) -> Vec<u64> {
+    let table = shared.table();
+    let visitors = table.watched.iter().filter(|(_, watched)| matches!(watched, Watched::Visitor(..)));
+    let mut tokens: Vec<u64> = visitors.map(|(token, _)| *token).collect();
+    tokens.sort_unstable();
+    tokens
+}
+
+/// Accepts a shim that is not our child.
 fn greet(shared: &Shared, listener: &UnixListener) {
     while let Ok((socket, _)) = listener.accept() {
         let mut table = shared.table();
@@ -169,13 +209,16 @@ fn listen_to(shared: &Shared, token: u64, tasks: &mut Vec<Task>) {
                 heard.push(message);
             }
             for message in heard {
-                hear_visitor(&mut table, message, tasks);
+                hear_visitor(shared, &mut table, message, tasks);
             }
             ended
         }
         Some(Watched::Adopted(dispatch, _)) => {
             let dispatch = dispatch.clone();
-            tasks.push(Task::Settle(dispatch, "its shim is gone".to_owned()));
+            if let Some(live) = table.live.get_mut(&dispatch) {
+                live.shim = None;
+            }
+            tasks.push(Task::Settle(dispatch, DIED_EARLY.to_owned()));
             true
         }
     };
@@ -260,8 +303,7 @@ fn attend_shim(shared: &Shared, table: &mut Table, token: u64, tasks: &mut Vec<T
     if let Some(Watched::Shim(shim)) = table.watched.get_mut(&token)
         && let Some(dispatch) = shim.dispatch.take()
     {
-        let why =
-            shim.last_words.take().unwrap_or_else(|| "its shim died before it started anything".to_owned());
+        let why = shim.last_words.take().unwrap_or_else(|| DIED_EARLY.to_owned());
         if let Some(live) = table.live.get_mut(&dispatch) {
             live.shim = None;
         }
@@ -284,14 +326,16 @@ fn release(shared: &Shared, table: &mut Table, token: u64, dispatch: &DispatchId
     }
 }
 
-/// Hears a shim of a former daemon. Its word that something is over is only a hint: the claim decides.
-fn hear_visitor(table: &mut Table, message: FromShim, tasks: &mut Vec<Task>) {
+/// Hears a shim that is not our child. Its word that something is over is only a hint: the claim decides.
+fn hear_visitor(shared: &Shared, table: &mut Table, message: FromShim, tasks: &mut Vec<Task>) {
     match message {
         FromShim::Running { dispatch, pid, at } => {
             if let Some(live) = table.live.get_mut(&dispatch) {
                 live.running = Some((pid, at));
             }
+            let adopted = release_window(shared, table, &dispatch).then(|| Task::Adopt(dispatch.clone()));
             tasks.push(Task::Report(WorkerReport::Running { dispatch, pid, at }));
+            tasks.extend(adopted);
         }
         FromShim::Isolated { dispatch, worktree } => {
             tasks.push(Task::Report(WorkerReport::Isolated { dispatch, worktree }));
@@ -303,11 +347,30 @@ fn hear_visitor(table: &mut Table, message: FromShim, tasks: &mut Vec<Task>) {
             tasks.push(Task::Report(WorkerReport::Metered { dispatch, usd, tokens, session, line }));
         }
         FromShim::StartFailed { dispatch, .. } | FromShim::Ended { dispatch, .. } => {
-            tasks.push(Task::Hint(dispatch, "its shim says that it is over".to_owned()));
+            tasks.push(Task::Settle(dispatch, "its shim says that it is over".to_owned()));
         }
-        FromShim::Refused { dispatch, why } => tasks.push(Task::Hint(dispatch, why)),
+        FromShim::Refused { dispatch, why } => tasks.push(Task::Settle(dispatch, why)),
         FromShim::NoShim { .. } => {}
     }
+}
+
+/// Stops watching the process that a window was opened for; `false` if the dispatch has none.
+fn release_window(shared: &Shared, table: &mut Table, dispatch: &DispatchId) -> bool {
+    let Some(live) = table.live.get_mut(dispatch) else { return false };
+    let Some(token) = live.shim else { return false };
+    match table.watched.get(&token) {
+        Some(Watched::Shim(_) | Watched::Visitor(..)) => return false,
+        Some(Watched::Adopted(_, handle)) => {
+            if let Some(fd) = handle.fd() {
+                shared.poller.remove(fd);
+            }
+        }
+        // It speaks before we were told who it is.
+        None => {}
+    }
+    live.shim = None;
+    table.watched.remove(&token);
+    true
 }
 
 /// Kills the shims that did not obey a stop request in time, and says how long to wait for the next.

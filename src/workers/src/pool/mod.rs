@@ -2,7 +2,7 @@
 //!
 //! Promises: an order starts at most once; each order handed over gets a final report, from this pool or by
 //! [`LocalPool::recover`] of a later one; nothing is called lost before a sweep found nothing of it alive.
-//! [`LocalPool::start`] does not wait: it makes a file and writes to a socket.
+//! [`LocalPool::start`] does not wait: it makes a file and writes to a socket, or tells the thread that opens windows.
 
 mod attend;
 mod recover;
@@ -10,6 +10,7 @@ mod server;
 mod settle;
 mod table;
 mod tidy;
+mod window;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -29,13 +30,14 @@ use crate::record::Line;
 use crate::report::WorkerReport;
 use crate::shim::REPORTS;
 use crate::socket::socket_address;
-use crate::spec::{RunSpec, StartOrder};
+use crate::spec::{RunSpec, StartOrder, Surface};
 use crate::sys::{self, now};
 use crate::wire::{self, Inbox, SpecSource, ToShim};
 use attend::{LISTENER, Shared, WAKE};
 use server::ForkServer;
 pub use server::Helper;
 use table::{Live, Patience, Shim, Watched};
+use window::Opener;
 
 /// What a shim may need beyond the grace of a stop request before it counts as hanging.
 const SHIM_PATIENCE: Duration = Duration::from_secs(2);
@@ -53,6 +55,8 @@ pub struct LocalPool {
     waker: Waker,
     frame: Vec<u8>,
     shim_patience: Duration,
+    /// The thread that opens windows.
+    opener: Option<Opener>,
 }
 
 /// Ends a wait of [`LocalPool::attend`] early, from any thread.
@@ -92,8 +96,8 @@ impl LocalPool {
         let shared = Arc::new(Shared::new(run_dir, report, waker.clone())?);
         shared.poller.add(listener.as_fd(), LISTENER)?;
         shared.poller.add(woken.as_fd(), WAKE)?;
-        let (server, frame, shim_patience) = (None, Vec::new(), SHIM_PATIENCE);
-        Ok(Self { shared, helper, server, listener, woken, waker, frame, shim_patience })
+        let (server, opener, frame, shim_patience) = (None, None, Vec::new(), SHIM_PATIENCE);
+        Ok(Self { shared, helper, server, listener, woken, waker, frame, shim_patience, opener })
     }
 
     /// Waits for news of workers, not longer than this, and passes on what there is. The thread that owns the pool
@@ -111,19 +115,22 @@ impl LocalPool {
     /// revoked or gone: it will never start. Only `AlreadyExists` says that this dispatch was started before: `probe`
     /// tells what became of it.
     pub fn start(&mut self, order: StartOrder) -> io::Result<()> {
-        let StartOrder { dispatch, mut spec } = order;
+        let StartOrder { dispatch, mut spec, surface } = order;
         spec.log = std::path::absolute(&spec.log)?;
         spec.cwd = std::path::absolute(&spec.cwd)?;
         let path = self.shared.claim(&dispatch);
         claim::create(&path)
             .map_err(|e| io::Error::new(e.kind(), format!("the claim of {dispatch} cannot be made: {e}")))?;
-        let handed = self.encode(&dispatch, &path, spec).and_then(|()| self.hand_over(&dispatch));
+        let handed = match surface {
+            Surface::None => self.encode(&dispatch, &path, spec).and_then(|()| self.hand_over(&dispatch)),
+            Surface::Tmux => self.open_window(&dispatch, &path, &spec),
+        };
         if handed.is_err() {
             // Nobody got the whole order, so nobody can hold the lock; removing the file is a revocation as well.
             if settle::examine(&path, "it was not handed over").is_err() {
                 std::fs::remove_file(&path)?;
             }
-            let _ = std::fs::remove_file(spec_path(&path));
+            tidy::remove_order(&path);
         }
         handed
     }
@@ -227,6 +234,8 @@ impl LocalPool {
             table.shim_of(dispatch).is_some_and(|shim| sys::transmit(&shim.socket, &self.frame).is_ok());
         drop(table);
         if !told && !attend::signal_shim(&path, Signal::SIGUSR1)? {
+            let unknown = Live { shim: None, running: None };
+            self.shared.table().live.entry(dispatch.clone()).or_insert(unknown);
             self.shared.settle(dispatch.clone(), reason.to_owned());
         }
         Ok(())

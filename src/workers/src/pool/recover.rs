@@ -8,6 +8,7 @@ use nix::errno::Errno;
 use yard_engine::DispatchId;
 
 use super::LocalPool;
+use super::attend::Shared;
 use super::settle::{self, Finding};
 use super::table::{Live, Watched};
 use crate::report::Recovered;
@@ -44,7 +45,7 @@ impl LocalPool {
             if over {
                 self.shared.close_books(dispatch);
             }
-            if over || self.adopt(dispatch, &path) || begun.elapsed() > LOCK_PATIENCE {
+            if over || self.shared.adopt(dispatch, &path) || begun.elapsed() > LOCK_PATIENCE {
                 return Ok(found);
             }
             // It ended between the two looks.
@@ -79,9 +80,11 @@ impl LocalPool {
             }
         })
     }
+}
 
-    /// Watches a shim of a former daemon, to learn of its death. `false`: it is gone already.
-    fn adopt(&self, dispatch: &DispatchId, path: &Path) -> bool {
+impl Shared {
+    /// Watches the shim that holds a claim, to learn of its death. `false`: it is gone already.
+    pub(super) fn adopt(&self, dispatch: &DispatchId, path: &Path) -> bool {
         let pid = crate::claim::peek(path).ok().flatten().and_then(|story| story.shim);
         // It holds the lock but has not said who it is: it will be heard on `reports.sock`.
         let Some(pid) = pid else { return true };
@@ -94,10 +97,10 @@ impl LocalPool {
         if !settle::is_held(path).unwrap_or(true) {
             return false;
         }
-        let mut table = self.shared.table();
+        let mut table = self.table();
         let known = table.watched.values().any(|w| matches!(w, Watched::Adopted(d, _) if d == dispatch));
         let token = table.token();
-        if !known && handle.fd().is_some_and(|fd| self.shared.poller.add(fd, token).is_ok()) {
+        if !known && handle.fd().is_some_and(|fd| self.poller.add(fd, token).is_ok()) {
             table.watched.insert(token, Watched::Adopted(dispatch.clone(), handle));
         }
         true

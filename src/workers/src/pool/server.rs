@@ -4,10 +4,13 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::sys;
+
+/// Our own program, even if its file has been replaced since it was started.
+const RUNNING: &str = "/proc/self/exe";
 
 /// How to start the fork server: a program that calls [`crate::forkserver_main`] when it gets these arguments.
 #[derive(Debug, Clone)]
@@ -21,13 +24,26 @@ pub struct Helper {
 impl Default for Helper {
     /// This very program with `__forkserver`, even if its file has been replaced since it was started.
     fn default() -> Self {
-        let running = PathBuf::from("/proc/self/exe");
+        let running = PathBuf::from(RUNNING);
         let exe = if running.exists() {
             running
         } else {
             std::env::current_exe().unwrap_or_else(|_| PathBuf::from("ym"))
         };
         Self { exe, args: vec!["__forkserver".to_owned()] }
+    }
+}
+
+impl Helper {
+    /// The program, for somebody who is not our child.
+    pub(super) fn reachable_exe(&self) -> io::Result<PathBuf> {
+        if self.exe != Path::new(RUNNING) {
+            return std::path::absolute(&self.exe);
+        }
+        // A command that ends right after a start leaves only its file behind; a replaced file leaves only the process.
+        let file = std::env::current_exe()?;
+        let process = PathBuf::from(format!("/proc/{}/exe", std::process::id()));
+        Ok(if file.exists() { file } else { process })
     }
 }
 

@@ -25,16 +25,16 @@ pub(super) struct Shim {
 /// Something the pool watches.
 pub(super) enum Watched {
     Shim(Shim),
-    /// A shim of a former daemon that tells us something.
+    /// A shim that is not our child tells us something.
     Visitor(UnixStream, Inbox),
-    /// A shim of a former daemon that still works.
+    /// A shim that is not our child: in a window, or of a former daemon.
     Adopted(DispatchId, sys::Handle),
 }
 
 /// A dispatch that has no final report yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Live {
-    /// Its shim's connection, if it is ours; none once that has ended.
+    /// What its shim is watched as, if we started it: a connection or a process. None once that has ended.
     pub shim: Option<u64>,
     /// Its first program.
     pub running: Option<(u32, Timestamp)>,
@@ -56,6 +56,8 @@ pub(super) struct Table {
     /// Dispatches of dead shims whose remains are being ended.
     pub burying: HashSet<DispatchId>,
     pub patience: Vec<Patience>,
+    /// Dispatches whose shims were gone before they could be watched, and why nothing ran if nothing did.
+    pub unclear: Vec<(DispatchId, String)>,
     /// The fork server, which a sweep must not mistake for a worker.
     pub server: Option<u32>,
 }

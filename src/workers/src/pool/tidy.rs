@@ -4,12 +4,20 @@
 use std::path::{Path, PathBuf};
 
 use super::{settle, spec_path};
+use crate::shim::environment_file;
 
 /// Removes a claim and what belongs to it.
 pub(super) fn remove(claim: &Path) {
     // A file that stays is only clutter, and the next daemon looks for it.
     let _ = std::fs::remove_file(claim);
-    let _ = std::fs::remove_file(spec_path(claim));
+    remove_order(claim);
+}
+
+/// Removes an order that no shim has taken.
+pub(super) fn remove_order(claim: &Path) {
+    let order = spec_path(claim);
+    let _ = std::fs::remove_file(environment_file(&order));
+    let _ = std::fs::remove_file(order);
 }
 
 /// The claims in a directory that nobody holds and that belong to none of the dispatches still to be known.

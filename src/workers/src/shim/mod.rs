@@ -11,9 +11,10 @@ mod program;
 mod run;
 mod said;
 mod watch;
+mod window;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -22,12 +23,14 @@ use std::process::ExitCode;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use yard_engine::DispatchId;
 
+use crate::sys::{Forked, Surroundings};
 use crate::wire::{self, FromShim, SpecSource, ToShim};
 use crate::{claim, sys};
 use link::Link;
 pub(crate) use link::REPORTS;
 use program::Inherited;
 use run::Verdict;
+use window::Window;
 
 /// The exit code of a standalone shim that may not start its dispatch.
 const REFUSED: u8 = 75;
@@ -36,8 +39,10 @@ const REFUSED: u8 = 75;
 struct Shim {
     signals: sys::Signals,
     spawner: sys::Spawner,
-    /// Where payloads write, and where we read it.
+    /// Where we read what payloads write, and where they write: a pipe or a terminal.
     output: (OwnedFd, OwnedFd),
+    /// Where a person may look at it.
+    window: Option<Window>,
     null: File,
     inherited: Inherited,
     link: Link,
@@ -51,13 +56,23 @@ struct Shim {
 }
 
 impl Shim {
-    fn new(link: Link, group: Option<PathBuf>, terminal: bool) -> io::Result<Self> {
+    fn new(link: Link, group: Option<PathBuf>, surroundings: Surroundings) -> io::Result<Self> {
         sys::set_process_name(c"ym-shim");
         sys::become_subreaper()?;
+        let signals = sys::Signals::install(surroundings)?;
+        let (output, window) = match surroundings {
+            Surroundings::Pool | Surroundings::Job => (sys::output_pipe()?, None),
+            Surroundings::Window => {
+                let terminal = sys::open_terminal()?;
+                let window = Window::open(&terminal.1)?;
+                (terminal, Some(window))
+            }
+        };
         Ok(Self {
-            signals: sys::Signals::install(terminal)?,
+            signals,
             spawner: sys::Spawner::new(),
-            output: sys::output_pipe()?,
+            output,
+            window,
             null: File::open("/dev/null")?,
             inherited: Inherited::from_process(),
             link,
@@ -92,7 +107,7 @@ impl Shim {
 /// The life of a pooled shim; returns its exit code when it is no longer needed.
 pub(crate) fn serve(connection: UnixStream, group: Option<PathBuf>) -> i32 {
     let spare = connection.try_clone();
-    let mut shim = match Shim::new(Link::to_pool(connection), group, false) {
+    let mut shim = match Shim::new(Link::to_pool(connection), group, Surroundings::Pool) {
         Ok(shim) => shim,
         Err(e) => {
             let mut frame = Vec::new();
@@ -123,19 +138,53 @@ pub(crate) fn serve(connection: UnixStream, group: Option<PathBuf>) -> i32 {
     }
 }
 
-/// The life of `ym __shim`: runs one dispatch in the foreground, as in a tmux pane or a Slurm job. Exits 0 when the
-/// dispatch ran and its record is written (whatever the payload's code), 75 when it may not run.
+/// The life of `ym __shim`: runs one dispatch in the foreground, in a window such as a tmux pane or as a job such as
+/// Slurm's. The environment of its programs is the one beside the order, if there is one, because whoever starts it may
+/// have been started long ago by somebody else. Exits 0 when the dispatch ran and its record is written (whatever the
+/// payload's code), 75 when it may not run.
 pub fn shim_main(run_dir: &Path, dispatch: &DispatchId, spec_file: &Path) -> ExitCode {
     let paths = std::path::absolute(run_dir).and_then(|dir| Ok((dir, std::path::absolute(spec_file)?)));
     let Ok((run_dir, spec_file)) = paths else {
         return ExitCode::FAILURE;
     };
-    let Ok(mut shim) = Shim::new(Link::none(), None, true) else {
+    let in_a_window = io::stdin().is_terminal() && io::stdout().is_terminal();
+    let surroundings = if in_a_window { Surroundings::Window } else { Surroundings::Job };
+    let mut group = None;
+    if in_a_window {
+        sys::ignore_terminal_and_children();
+        let mut groups = sys::Groups::new();
+        match groups.fork_apart() {
+            // Born into a group of its own, as a pooled shim is.
+            Some((Forked::Child, own)) => group = Some(own),
+            Some((Forked::Parent, _)) => return keep_window_open(groups),
+            None => {}
+        }
+    }
+    let Ok(mut shim) = Shim::new(Link::none(), group, surroundings) else {
         return ExitCode::FAILURE;
     };
+    if let Ok(environment) = std::fs::read(environment_file(&spec_file)) {
+        shim.inherited = Inherited::from_block(&environment);
+        if in_a_window {
+            shim.inherited.set_own(b"TERM");
+        }
+    }
     let claim = claim::path(&run_dir, dispatch);
     match run::perform(&mut shim, dispatch.clone(), &claim, SpecSource::File(spec_file)) {
         Verdict::Done | Verdict::NotReusable => ExitCode::SUCCESS,
         Verdict::Refused => ExitCode::from(REFUSED),
     }
+}
+
+/// What is left of the process that a window was opened for: the window closes when it ends.
+fn keep_window_open(mut groups: sys::Groups) -> ExitCode {
+    sys::set_process_name(c"ym-window");
+    sys::outlive_children();
+    groups.clean_up();
+    ExitCode::SUCCESS
+}
+
+/// Where the environment of an order lies: `NAME=value` entries, each ended by NUL.
+pub(crate) fn environment_file(spec_file: &Path) -> PathBuf {
+    spec_file.with_extension("env")
 }

@@ -13,7 +13,7 @@ use crate::sys::{self, SpawnError, Stage};
 /// Where programs are looked up when the environment has no PATH.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 
-/// The environment a shim was started with.
+/// The environment that an order's variables are added to.
 pub(super) struct Inherited(Vec<(Vec<u8>, CString)>);
 
 impl Inherited {
@@ -24,6 +24,22 @@ impl Inherited {
             Some((name, CString::new(entry).ok()?))
         });
         Self(entries.collect())
+    }
+
+    /// Entries of `NAME=value`, each ended by NUL.
+    pub(super) fn from_block(block: &[u8]) -> Self {
+        let entries = block.split(|&b| b == 0).filter_map(|entry| {
+            let name = entry.get(..entry.iter().position(|&b| b == b'=')?)?;
+            Some((name.to_vec(), CString::new(entry).ok()?))
+        });
+        Self(entries.collect())
+    }
+
+    /// Puts a variable of this very process in place of the inherited one.
+    pub(super) fn set_own(&mut self, name: &[u8]) {
+        self.0.retain(|(inherited, _)| inherited != name);
+        let own = Self::from_process().0.into_iter().find(|(own, _)| own == name);
+        self.0.extend(own);
     }
 }
 

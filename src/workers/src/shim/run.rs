@@ -96,6 +96,7 @@ pub(super) fn perform(shim: &mut Shim, dispatch: DispatchId, path: &Path, source
         groups: Vec::new(),
         alone: true,
         abandoned: false,
+        reads_keys: false,
         worktree: None,
     };
     let end = match run.enter(&spec) {
@@ -115,6 +116,7 @@ fn load(source: SpecSource) -> Result<RunSpec, String> {
             let spec = serde_json::from_slice(&text).map_err(|e| format!("the order is damaged: {e}"))?;
             // It is ours now; a copy left behind does no harm.
             let _ = std::fs::remove_file(&path);
+            let _ = std::fs::remove_file(super::environment_file(&path));
             Ok(spec)
         }
     }
@@ -176,6 +178,8 @@ pub(super) struct Run<'a> {
     pub(super) abandoned: bool,
     /// The worktree it works in.
     pub(super) worktree: Option<Worktree>,
+    /// The program that runs reads what is typed in the window.
+    pub(super) reads_keys: bool,
 }
 
 impl Run<'_> {
@@ -198,6 +202,10 @@ impl Run<'_> {
             self.note_line(&Line::Running { pid, step: step.id.clone(), at });
             if first {
                 self.note_frame(&FromShim::Running { dispatch: self.dispatch.clone(), pid, at });
+                if self.shim.link.socket().is_none() {
+                    // Whoever asked before our claim named us could not signal us.
+                    self.look_for_requests();
+                }
             }
             let deadline = step.timeout.map(|t| boot_millis().saturating_add(t.0));
             let outcome = self.watch(Some(pid), deadline);
@@ -242,16 +250,26 @@ impl Run<'_> {
             step.argv.splice(place..place, agent.resuming(session));
         }
         let program = Program::new(&step, environment).map_err(|why| (Stage::Setup, why))?;
-        let stdin = program.stdin.as_ref().unwrap_or(&self.shim.null);
+        let Shim { window, output: (_, output), null, spawner, .. } = &mut *self.shim;
+        if let Some(window) = window {
+            window.reset(output);
+        }
+        self.reads_keys = window.is_some() && program.stdin.is_none();
+        let stdin = match &program.stdin {
+            Some(text) => text.as_fd(),
+            None if window.is_some() => output.as_fd(),
+            None => null.as_fd(),
+        };
         let launch = Launch {
             candidates: &program.candidates,
             argv: &program.argv,
             env: &environment.entries,
             cwd: &environment.cwd,
-            stdin: stdin.as_fd(),
-            output: self.shim.output.1.as_fd(),
+            stdin,
+            output: output.as_fd(),
+            terminal: window.is_some().then(|| output.as_fd()),
         };
-        let spawned = self.shim.spawner.spawn(&launch);
+        let spawned = spawner.spawn(&launch);
         let pid = spawned.map_err(|e| (e.stage, program.explain(e, &spec.cwd)))?;
         self.groups.push(pid);
         self.alone = false;
@@ -347,7 +365,7 @@ impl Run<'_> {
         // From here on the dispatch is over for everyone who looks.
         drop(claim);
         shim.link.deliver(&mut shim.frames, directory);
-        if abandoned {
+        if abandoned || shim.link.socket().is_none() {
             return Verdict::NotReusable;
         }
         if flushed || log.used() {
@@ -357,7 +375,7 @@ impl Run<'_> {
                 Err(_) => return Verdict::NotReusable,
             }
         }
-        if shim.link.socket().is_some() { Verdict::Done } else { Verdict::NotReusable }
+        Verdict::Done
     }
 
     /// What every exit record says, whatever the end was.

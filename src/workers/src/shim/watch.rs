@@ -1,6 +1,6 @@
 //! While programs run: output, time limits, stop requests, ended children; and the end of everything they started.
 //!
-//! One `poll` over signals, output and the pool's connection. The first cause of an end counts; SIGTERM goes to every
+//! One `poll` over signals, output, the pool's connection and the window. The first cause of an end counts; SIGTERM goes to every
 //! process once, SIGKILL after the grace as often as it takes, until the kernel says that no child is left.
 
 use std::os::fd::AsFd as _;
@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 use yard_engine::Millis;
 
 use super::run::Run;
+use super::window::Window;
 use crate::record::ExitCause;
 use crate::sys::{self, Outcome, Reaped, boot_millis};
 use crate::wire;
@@ -36,19 +37,20 @@ impl Run<'_> {
                 None => {}
             }
             let timeout = self.keep_time(deadline);
+            // Without a connection or a window the first one is watched twice, which does no harm.
+            let first = self.shim.signals.fd();
+            let window = self.shim.window.as_ref().and_then(Window::interest);
+            let (window, interest) = window.unwrap_or((first, PollFlags::POLLIN));
             let mut fds = [
-                PollFd::new(self.shim.signals.fd(), PollFlags::POLLIN),
+                PollFd::new(first, PollFlags::POLLIN),
                 PollFd::new(self.shim.output.0.as_fd(), PollFlags::POLLIN),
-                // Without a connection the first one is watched twice, which does no harm.
-                PollFd::new(
-                    self.shim.link.socket().map_or(self.shim.signals.fd(), |s| s.as_fd()),
-                    PollFlags::POLLIN,
-                ),
+                PollFd::new(self.shim.link.socket().map_or(first, |s| s.as_fd()), PollFlags::POLLIN),
+                PollFd::new(window, interest),
             ];
             if poll(&mut fds, timeout).is_err() {
                 continue;
             }
-            let [signals, output, message] = fds.map(|fd| fd.any() == Some(true));
+            let [signals, output, message, window] = fds.map(|fd| fd.any() == Some(true));
             if signals {
                 let arrived = self.shim.signals.take();
                 if arrived.child {
@@ -56,6 +58,11 @@ impl Run<'_> {
                 }
                 if arrived.look {
                     self.look_for_requests();
+                }
+                if arrived.resized
+                    && let Some(window) = &self.shim.window
+                {
+                    window.pass_size_on(&self.shim.output.1);
                 }
                 if arrived.stop {
                     self.begin_end(ExitCause::Stopped, self.grace, "the shim was asked to end");
@@ -67,6 +74,9 @@ impl Run<'_> {
             if message {
                 self.shim.link.fill();
                 self.hear();
+            }
+            if window {
+                self.attend_window();
             }
         }
     }
@@ -139,7 +149,7 @@ impl Run<'_> {
     }
 
     /// Looks into the claim for requests of a daemon that has no line to us.
-    fn look_for_requests(&mut self) {
+    pub(super) fn look_for_requests(&mut self) {
         let Ok(story) = self.claim.story() else { return };
         self.claim.heal();
         self.yield_wanted = story.yield_wanted;
@@ -166,26 +176,43 @@ impl Run<'_> {
         }
     }
 
-    /// Moves output into the log, at most `rounds` buffers of it.
+    /// Moves output into the log and the window, at most `rounds` pieces of it.
     pub(super) fn take_output(&mut self, rounds: u32) {
         for _ in 0..rounds {
             match nix::unistd::read(&self.shim.output.0, &mut self.shim.buffer) {
                 Ok(n) if n > 0 => {
+                    let mut text = &self.shim.buffer[..n];
+                    // A terminal gives less than there is.
+                    let all = n < self.shim.buffer.len() && self.shim.window.is_none();
+                    if let Some(window) = &mut self.shim.window {
+                        text = window.show(text);
+                    }
                     // A worker is not stopped by a full disk; its output is dropped meanwhile.
-                    let _ = self.log.write(&self.shim.buffer[..n]);
-                    let news = self.meter.read(&self.shim.buffer[..n]);
+                    let _ = self.log.write(text);
+                    let news = self.meter.read(text);
                     if news.figures {
                         self.meter_soon();
                     }
                     if news.line {
                         self.line_soon();
                     }
-                    if n < self.shim.buffer.len() {
+                    if all {
                         return;
                     }
                 }
                 _ => return,
             }
+        }
+    }
+
+    /// Shows what waits to be shown, and passes on what was typed.
+    fn attend_window(&mut self) {
+        let Some(window) = &mut self.shim.window else { return };
+        window.show_more();
+        let typed = window.typed(&mut self.shim.buffer);
+        if self.reads_keys && !typed.is_empty() {
+            // Keys that nobody reads are lost, as on every terminal.
+            let _ = nix::unistd::write(&self.shim.output.0, typed);
         }
     }
 
@@ -198,6 +225,9 @@ impl Run<'_> {
             self.watch(None, None);
         }
         self.take_output(64);
+        if let Some(window) = &mut self.shim.window {
+            let _ = self.log.write(window.last_words());
+        }
         self.meter.end_line();
     }
 }

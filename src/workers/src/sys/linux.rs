@@ -15,7 +15,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::time::{ClockId, clock_gettime};
 
-use super::Arrived;
+use super::{Arrived, Surroundings};
 pub(crate) use cgroup::{Groups, end_group};
 pub(crate) use procfs::{end_marked, signal_descendants, tree_is_gone};
 pub(crate) use spawn::Spawner;
@@ -69,16 +69,15 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Takes over this process's signals. `terminal`: hang-up and interrupt mean stop.
-    pub(crate) fn install(terminal: bool) -> io::Result<Self> {
+    /// Takes over this process's signals.
+    pub(crate) fn install(surroundings: Surroundings) -> io::Result<Self> {
         super::default_signals();
         let mut heard = SigSet::empty();
         for signal in [Signal::SIGCHLD, Signal::SIGUSR1, Signal::SIGTERM] {
             heard.add(signal);
         }
-        if terminal {
-            heard.add(Signal::SIGHUP);
-            heard.add(Signal::SIGINT);
+        for &signal in surroundings.signals() {
+            heard.add(signal);
         }
         let mut blocked = SigSet::all();
         for signal in [
@@ -108,6 +107,7 @@ impl Signals {
             match i32::try_from(info.ssi_signo).map(Signal::try_from) {
                 Ok(Ok(Signal::SIGCHLD)) => arrived.child = true,
                 Ok(Ok(Signal::SIGUSR1)) => arrived.look = true,
+                Ok(Ok(Signal::SIGWINCH)) => arrived.resized = true,
                 _ => arrived.stop = true,
             }
         }

@@ -4,6 +4,7 @@
 //! descriptors, `/proc`. `portable` has the same functions with what every Unix offers, so that other systems work
 //! with weaker promises: processes that leave their process group are not found there.
 
+mod terminal;
 mod unix;
 
 #[cfg(all(target_os = "linux", not(feature = "portable-sys")))]
@@ -15,6 +16,7 @@ mod portable;
 pub(crate) use linux::*;
 #[cfg(not(all(target_os = "linux", not(feature = "portable-sys"))))]
 pub(crate) use portable::*;
+pub(crate) use terminal::*;
 pub(crate) use unix::*;
 
 use std::ffi::{CStr, CString};
@@ -32,6 +34,19 @@ pub(crate) struct Launch<'a> {
     pub stdin: BorrowedFd<'a>,
     /// Both standard output and standard error.
     pub output: BorrowedFd<'a>,
+    /// What becomes its controlling terminal, in a session of its own.
+    pub terminal: Option<BorrowedFd<'a>>,
+}
+
+/// Who hears the signals that a terminal or a batch system sends to a shim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Surroundings {
+    /// A pooled shim has no terminal.
+    Pool,
+    /// A job in the foreground: hang-up and interrupt mean stop.
+    Job,
+    /// A window that may be closed without harm, and changes its size.
+    Window,
 }
 
 /// How far a failed spawn came.
@@ -61,8 +76,10 @@ pub(crate) struct Arrived {
     pub child: bool,
     /// Look into the claim (SIGUSR1).
     pub look: bool,
-    /// Somebody wants the shim itself to end (SIGTERM; in a terminal also SIGHUP and SIGINT).
+    /// Somebody wants the shim itself to end (SIGTERM; as a job also SIGHUP and SIGINT).
     pub stop: bool,
+    /// The window has another size.
+    pub resized: bool,
 }
 
 /// What came of signalling a dispatch's processes.

@@ -19,7 +19,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, killpg, sigaction};
 use nix::unistd::Pid;
 
-use super::{Arrived, Launch, Reached, SpawnError, Stage};
+use super::{Arrived, Launch, Reached, SpawnError, Stage, Surroundings};
 
 /// Milliseconds of a clock that never goes back.
 pub(crate) fn boot_millis() -> u64 {
@@ -67,12 +67,14 @@ static WAKE: AtomicI32 = AtomicI32::new(-1);
 static CHILD: AtomicBool = AtomicBool::new(false);
 static LOOK: AtomicBool = AtomicBool::new(false);
 static STOP: AtomicBool = AtomicBool::new(false);
+static RESIZED: AtomicBool = AtomicBool::new(false);
 
 /// Notes the signal and wakes the loop; both are allowed in a handler.
 extern "C" fn note(signal: libc::c_int) {
     match signal {
         libc::SIGCHLD => CHILD.store(true, Ordering::Release),
         libc::SIGUSR1 => LOOK.store(true, Ordering::Release),
+        libc::SIGWINCH => RESIZED.store(true, Ordering::Release),
         _ => STOP.store(true, Ordering::Release),
     }
     let saved = Errno::last();
@@ -80,6 +82,9 @@ extern "C" fn note(signal: libc::c_int) {
     unsafe { libc::write(WAKE.load(Ordering::Acquire), c"x".as_ptr().cast(), 1) };
     saved.set();
 }
+
+/// What a terminal may send to a shim that does not care.
+const WINDOW_NOISE: [Signal; 4] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTTOU];
 
 /// The signals of a shim, as a descriptor to poll.
 #[derive(Debug)]
@@ -89,15 +94,13 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    pub(crate) fn install(terminal: bool) -> io::Result<Self> {
+    pub(crate) fn install(surroundings: Surroundings) -> io::Result<Self> {
         super::default_signals();
         let (read, write) = output_pipe()?;
         nonblocking(&write)?;
         WAKE.store(write.as_raw_fd(), Ordering::Release);
         let mut heard = vec![Signal::SIGCHLD, Signal::SIGUSR1, Signal::SIGTERM];
-        if terminal {
-            heard.extend([Signal::SIGHUP, Signal::SIGINT]);
-        }
+        heard.extend(surroundings.signals());
         let action = SigAction::new(SigHandler::Handler(note), SaFlags::SA_RESTART, SigSet::empty());
         for signal in heard {
             // SAFETY: `note` only does what a handler may.
@@ -106,6 +109,12 @@ impl Signals {
         let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
         // SAFETY: no code runs. `Command` gives a payload the default for SIGPIPE back.
         unsafe { sigaction(Signal::SIGPIPE, &ignore) }?;
+        if surroundings == Surroundings::Window {
+            for signal in WINDOW_NOISE {
+                // SAFETY: no code runs, and `spawn` gives a payload the defaults back.
+                unsafe { sigaction(signal, &ignore) }?;
+            }
+        }
         Ok(Self { read, _write: write })
     }
 
@@ -120,6 +129,7 @@ impl Signals {
             child: CHILD.swap(false, Ordering::AcqRel),
             look: LOOK.swap(false, Ordering::AcqRel),
             stop: STOP.swap(false, Ordering::AcqRel),
+            resized: RESIZED.swap(false, Ordering::AcqRel),
         }
     }
 }
@@ -162,7 +172,16 @@ impl Spawner {
             if let Some(name) = argv.next() {
                 command.arg0(name);
             }
-            command.args(argv).env_clear().current_dir(cwd).process_group(0);
+            command.args(argv).env_clear().current_dir(cwd);
+            match launch.terminal.map(|terminal| terminal.as_raw_fd()) {
+                None => {
+                    command.process_group(0);
+                }
+                // SAFETY: only calls that are allowed between fork and exec, on a descriptor that the caller keeps open.
+                Some(terminal) => unsafe {
+                    command.pre_exec(move || take_terminal(terminal));
+                },
+            }
             for entry in launch.env {
                 let entry = entry.to_bytes();
                 if let Some(place) = entry.iter().position(|&b| b == b'=') {
@@ -187,6 +206,17 @@ impl Spawner {
         }
         Err(SpawnError { stage: Stage::Exec, errno: last })
     }
+}
+
+/// Leads a new session on a terminal, with the signals that a shim ignores.
+fn take_terminal(terminal: i32) -> io::Result<()> {
+    super::default_signals();
+    nix::unistd::setsid()?;
+    // SAFETY: a descriptor and a number.
+    if unsafe { libc::ioctl(terminal, libc::TIOCSCTTY.into(), 0) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 fn errno_of(error: &io::Error) -> Errno {
@@ -308,6 +338,16 @@ impl Groups {
 
     /// Nothing to tidy up.
     pub(crate) fn leave(self) {}
+
+    /// Nothing to tidy up.
+    pub(crate) fn clean_up(&mut self) -> bool {
+        true
+    }
+
+    /// There never is a group.
+    pub(crate) fn fork_apart(&mut self) -> Option<(super::Forked, std::path::PathBuf)> {
+        None
+    }
 
     /// Forks.
     pub(crate) fn fork(&mut self) -> io::Result<(super::Forked, Option<std::path::PathBuf>)> {

@@ -133,6 +133,11 @@ pub(crate) struct Outcome {
     pub signal: Option<i32>,
 }
 
+/// Waits until every child has ended. They vanish by themselves (see `ignore_terminal_and_children`).
+pub(crate) fn outlive_children() {
+    while nix::sys::wait::wait() != Err(nix::errno::Errno::ECHILD) {}
+}
+
 /// What asking for ended children found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reaped {

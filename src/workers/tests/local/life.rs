@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use yard_engine::FormulaName;
 use yard_workers::{CookInput, ExitCause, Formula, StartOrder, WorkerReport, cook};
 
-use crate::yard::{Yard, eventually, id};
+use crate::yard::{Yard, eventually, id, surface};
 
 pub(crate) fn steps_run_in_order_and_are_reported() {
     let mut yard = Yard::new();
@@ -203,7 +203,7 @@ pub(crate) fn an_order_that_cannot_be_handed_over_never_starts() {
     yard.start("gt-a@1", &["sleep 60"]);
     yard.running("gt-a@1");
     let spec = yard.spec("gt-a@1", &["touch twice"]);
-    let second = yard.pool().start(StartOrder { dispatch: id("gt-a@1"), spec });
+    let second = yard.pool().start(StartOrder { dispatch: id("gt-a@1"), spec, surface: surface() });
     assert!(second.is_err(), "a dispatch has one claim");
     yard.pool().request_stop(&id("gt-a@1"), yard_engine::Millis(0), "test").expect("asked");
     yard.ended("gt-a@1");

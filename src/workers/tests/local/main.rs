@@ -1,4 +1,4 @@
-//! The local executor with real processes: fork server, shims, payloads, kills.
+//! The local and the tmux executor with real processes: fork server, shims, payloads, windows, kills.
 //!
 //! This program is its own fork server, shim and (to be killed) daemon, so it brings its own small test runner, which
 //! understands what `cargo test` and `cargo nextest` ask.
@@ -8,9 +8,12 @@ mod deaths;
 mod life;
 mod recovery;
 mod stops;
+mod windows;
 mod yard;
 
 use std::process::ExitCode;
+
+use yard_workers::Surface;
 
 type Test = (&'static str, fn());
 
@@ -65,6 +68,21 @@ tests! {
         a_start_failure_survives_the_death_of_the_daemon,
         nothing_is_lost_or_doubled_when_the_daemon_is_killed,
         a_very_long_run_directory_works;
+    windows:
+        a_session_is_there_as_long_as_its_worker,
+        a_program_has_a_terminal_that_is_not_tmuxs,
+        text_given_to_a_step_is_its_input_also_on_a_terminal,
+        a_window_shows_what_the_log_has_and_takes_keys,
+        a_program_learns_how_large_its_window_is,
+        a_killed_tmux_server_takes_only_the_window_along,
+        a_closed_window_harms_nobody,
+        a_shim_that_hangs_without_its_window_is_killed_after_the_grace,
+        a_window_that_is_not_served_holds_nobody_up,
+        a_shim_that_never_claims_is_noticed_at_once,
+        a_start_that_is_on_its_way_is_left_alone,
+        the_environment_is_ours_whoever_started_the_server,
+        words_reach_the_program_as_they_are,
+        windows_of_what_may_not_run_are_closed;
 }
 
 /// What only Linux can promise: processes that leave their group are found, and payloads die with their shims.
@@ -78,6 +96,34 @@ const LINUX_ONLY: [&str; 7] = [
     "stops::double_forked_children_end_with_their_dispatch",
 ];
 
+/// What is about pooled shims, their connections and their empty input, and one that `windows` has its own way of.
+const LOCAL_ONLY: [&str; 7] = [
+    "life::a_shim_is_used_again",
+    "life::a_payload_starts_with_a_clean_slate",
+    "stops::a_late_stop_for_an_old_dispatch_is_ignored",
+    "stops::a_shim_obeys_only_stops_that_name_its_dispatch",
+    "stops::a_shim_that_hangs_is_killed_after_the_grace",
+    "deaths::the_death_of_the_fork_server_harms_nobody",
+    "deaths::a_dead_idle_shim_is_replaced",
+];
+
+/// The mark of a test whose workers run in tmux.
+const IN_TMUX: &str = "tmux::";
+
+/// Every test under the name by which it is asked for: most of them twice, without and with tmux.
+fn all() -> Vec<(String, Surface, fn())> {
+    let mut all = Vec::new();
+    for &(name, test) in TESTS.iter().filter(|(name, _)| possible(name)) {
+        if !name.starts_with("windows::") {
+            all.push((name.to_owned(), Surface::None, test));
+        }
+        if !LOCAL_ONLY.contains(&name) {
+            all.push((format!("{IN_TMUX}{name}"), Surface::Tmux, test));
+        }
+    }
+    all
+}
+
 /// Whether this system layer can pass the test.
 fn possible(name: &str) -> bool {
     cfg!(all(target_os = "linux", not(feature = "portable-sys"))) || !LINUX_ONLY.contains(&name)
@@ -89,23 +135,28 @@ fn main() -> ExitCode {
         Some("__forkserver") => return yard_workers::forkserver_main(),
         Some("__shim") => return yard::standalone_shim(&args[1..]),
         Some("__daemon") => return yard::mortal_daemon(&args[1..]),
+        Some("__tmux_daemon") => {
+            yard::run_on(Surface::Tmux);
+            return yard::mortal_daemon(&args[1..]);
+        }
         _ => {}
     }
     let has = |flag: &str| args.iter().any(|arg| arg == flag);
     if has("--list") {
-        let listed = if has("--ignored") { &[] } else { TESTS };
-        for (name, _) in listed.iter().filter(|(name, _)| possible(name)) {
+        let listed = if has("--ignored") { Vec::new() } else { all() };
+        for (name, ..) in listed {
             println!("{name}: test");
         }
         return ExitCode::SUCCESS;
     }
     let filters: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
     let wanted = |name: &str| {
-        (filters.is_empty() && possible(name))
+        filters.is_empty()
             || filters.iter().any(|f| if has("--exact") { *f == name } else { name.contains(f.as_str()) })
     };
     let mut failed = 0;
-    for (name, test) in TESTS.iter().filter(|(name, _)| wanted(name) && !has("--ignored")) {
+    for (name, surface, test) in all().into_iter().filter(|(name, ..)| wanted(name) && !has("--ignored")) {
+        yard::run_on(surface);
         let well = std::panic::catch_unwind(test).is_ok();
         println!("test {name} ... {}", if well { "ok" } else { "FAILED" });
         failed += u32::from(!well);

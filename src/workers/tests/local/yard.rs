@@ -5,15 +5,29 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use yard_engine::{DispatchId, Millis};
-use yard_workers::{ExitRecord, Helper, LocalPool, RunSpec, StartOrder, StepSpec, WorkerReport, shim_main};
+use yard_workers::{
+    ExitRecord, Helper, LocalPool, RunSpec, StartOrder, StepSpec, Surface, WorkerReport, shim_main,
+};
 
 /// Nothing here takes this long; a test that waits so long has failed.
 const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Whether the tests that run now have their workers in tmux.
+static IN_TMUX: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn run_on(surface: Surface) {
+    IN_TMUX.store(surface == Surface::Tmux, Ordering::Relaxed);
+}
+
+pub(crate) fn surface() -> Surface {
+    if IN_TMUX.load(Ordering::Relaxed) { Surface::Tmux } else { Surface::None }
+}
 
 pub(crate) fn id(text: &str) -> DispatchId {
     DispatchId::parse(text).expect("a dispatch id")
@@ -82,9 +96,13 @@ impl Yard {
     }
 
     pub(crate) fn open(&mut self) {
+        self.open_with(helper());
+    }
+
+    pub(crate) fn open_with(&mut self, helper: Helper) {
         let (send, reports) = mpsc::channel();
         let report = Box::new(move |report| drop(send.send(report)));
-        self.pool = Some(LocalPool::open_with_helper(&self.run, helper(), report).expect("a pool"));
+        self.pool = Some(LocalPool::open_with_helper(&self.run, helper, report).expect("a pool"));
         self.reports = reports;
         self.seen.clear();
     }
@@ -146,7 +164,8 @@ impl Yard {
     }
 
     pub(crate) fn start_spec(&mut self, dispatch: &str, spec: RunSpec) {
-        self.pool().start(StartOrder { dispatch: id(dispatch), spec }).expect("handed over");
+        let order = StartOrder { dispatch: id(dispatch), spec, surface: surface() };
+        self.pool().start(order).expect("handed over");
     }
 
     pub(crate) fn start(&mut self, dispatch: &str, scripts: &[&str]) {
@@ -216,11 +235,18 @@ impl Yard {
     /// A daemon in its own process that starts these orders and then waits to be killed.
     pub(crate) fn daemon(&self, orders: &[(&str, RunSpec)]) -> Child {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
-        command.arg("__daemon").arg(&self.run);
+        command.arg(if surface() == Surface::Tmux { "__tmux_daemon" } else { "__daemon" }).arg(&self.run);
         for (dispatch, spec) in orders {
             command.arg(dispatch).arg(self.order_file(&format!("{dispatch}.order"), spec));
         }
         command.stdin(Stdio::null()).spawn().expect("a daemon")
+    }
+
+    /// What the town's tmux server answers.
+    pub(crate) fn tmux(&self, args: &[&str]) -> String {
+        let mut command = Command::new("tmux");
+        let output = command.args(["-S", "tmux.sock"]).args(args).current_dir(&self.run).output();
+        String::from_utf8_lossy(&output.expect("tmux runs").stdout).into_owned()
     }
 
     pub(crate) fn shim(&self, dispatch: &str, spec: &Path) -> Option<i32> {
@@ -230,6 +256,15 @@ impl Yard {
             .status()
             .expect("a shim")
             .code()
+    }
+}
+
+impl Drop for Yard {
+    fn drop(&mut self) {
+        self.close();
+        if surface() == Surface::Tmux {
+            let _ = self.tmux(&["kill-server"]);
+        }
     }
 }
 
@@ -246,7 +281,7 @@ pub(crate) fn mortal_daemon(args: &[String]) -> ExitCode {
     for order in args[1..].chunks(2) {
         let text = std::fs::read(&order[1]).expect("an order");
         let spec = serde_json::from_slice(&text).expect("a spec");
-        pool.start(StartOrder { dispatch: id(&order[0]), spec }).expect("handed over");
+        pool.start(StartOrder { dispatch: id(&order[0]), spec, surface: surface() }).expect("handed over");
     }
     loop {
         pool.attend(DEADLINE);

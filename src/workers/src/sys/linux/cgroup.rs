@@ -54,6 +54,16 @@ impl Groups {
         Ok((super::super::fork()?, None))
     }
 
+    /// Forks only if the child can live in a group of its own.
+    pub(crate) fn fork_apart(&mut self) -> Option<(Forked, PathBuf)> {
+        let group = self.make()?;
+        let forked = File::open(&group).and_then(|dir| fork_into(&dir));
+        if forked.is_err() {
+            self.clean_up();
+        }
+        Some((forked.ok()?, group))
+    }
+
     /// A new group; those that have become empty go at the same time.
     fn make(&mut self) -> Option<PathBuf> {
         let home = self.home.as_ref()?;
@@ -65,7 +75,7 @@ impl Groups {
     }
 
     /// Removes what can be removed; true when nothing is left.
-    fn clean_up(&mut self) -> bool {
+    pub(crate) fn clean_up(&mut self) -> bool {
         let Some(home) = &self.home else { return true };
         remove_empty(home);
         let gone = fs::remove_dir(home).is_ok();

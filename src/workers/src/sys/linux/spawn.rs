@@ -28,6 +28,8 @@ struct Call {
     cwd: *const c_char,
     stdin: c_int,
     output: c_int,
+    /// -1 for none.
+    terminal: c_int,
     parent: libc::pid_t,
     stage: c_int,
     errno: c_int,
@@ -47,7 +49,7 @@ impl Spawner {
         }
     }
 
-    /// Runs a program in its own process group, with default signals, to be killed when this process dies.
+    /// Runs a program in its own process group (on a terminal in its own session), with default signals, to be killed when this process dies.
     pub(crate) fn spawn(&mut self, launch: &Launch<'_>) -> Result<u32, SpawnError> {
         point_at(&mut self.argv, launch.argv);
         point_at(&mut self.env, launch.env);
@@ -59,6 +61,7 @@ impl Spawner {
             cwd: launch.cwd.as_ptr(),
             stdin: launch.stdin.as_raw_fd(),
             output: launch.output.as_raw_fd(),
+            terminal: launch.terminal.map_or(-1, |terminal| terminal.as_raw_fd()),
             parent: nix::unistd::getpid().as_raw(),
             stage: 0,
             errno: 0,
@@ -114,7 +117,12 @@ extern "C" fn child(argument: *mut c_void) -> c_int {
         if libc::getppid() != (*call).parent {
             libc::_exit(127);
         }
-        if libc::setpgid(0, 0) != 0
+        let apart = if (*call).terminal < 0 {
+            libc::setpgid(0, 0) == 0
+        } else {
+            libc::setsid() >= 0 && libc::ioctl((*call).terminal, libc::TIOCSCTTY, 0) == 0
+        };
+        if !apart
             || libc::dup2((*call).stdin, 0) < 0
             || libc::dup2((*call).output, 1) < 0
             || libc::dup2((*call).output, 2) < 0
