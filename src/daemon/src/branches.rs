@@ -156,16 +156,13 @@ pub(crate) fn worktree_of(
     repo: &Path,
 ) -> WorktreeSpec {
     let made_for = dispatch.id.clone();
-    let (path, place) = match &context.resume.worktree {
-        Some(worktree) => {
-            let worktree = Worktree::clone(worktree);
-            (path_of(town, &worktree.made_for), WorktreePlace::Again { worktree })
-        }
-        None => {
-            let base = context.fields.base_branch.clone();
-            let branch = branch_of(&made_for);
-            (path_of(town, &made_for), WorktreePlace::New { made_for, branch, base })
-        }
+    let (path, place) = if let Some(worktree) = &context.resume.worktree {
+        let worktree = Worktree::clone(worktree);
+        (path_of(town, &worktree.made_for), WorktreePlace::Again { worktree })
+    } else {
+        let base = context.fields.base_branch.clone();
+        let branch = branch_of(&made_for);
+        (path_of(town, &made_for), WorktreePlace::New { made_for, branch, base })
     };
     let message = format!("{}\n\nBead: {}\nDispatch: {}\n", bead.title, bead.id, dispatch.id);
     WorktreeSpec { repo: repo.to_owned(), path, place, message }

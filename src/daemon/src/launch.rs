@@ -82,7 +82,7 @@ pub(crate) fn order(
         kill_grace: settings.kill_grace,
         hard_cap: state.active_time_left(dispatch),
         first_step: resume.first_step,
-        worktree,
+        worktree: worktree.map(Box::new),
         session: resume.session,
     };
     Ok(StartOrder { dispatch: dispatch.id.clone(), spec, surface })
@@ -309,7 +309,7 @@ pub(crate) fn check_order(
         kill_grace: settings.kill_grace,
         hard_cap: Some(settings.hard_cap),
         first_step: 0,
-        worktree: Some(branches::trial(town, run, repo, commit)),
+        worktree: Some(Box::new(branches::trial(town, run, repo, commit))),
         session: None,
     };
     Ok(StartOrder { dispatch: run.clone(), spec, surface: Surface::None })

@@ -32,8 +32,8 @@ pub use cook::{CookError, CookInput, Cooked, cook};
 pub use forkserver::forkserver_main;
 pub use formula::{Completion, Formula, FormulaError, FormulaStep, Program, Variable};
 pub use git::{
-    Composed, Condemned, GitError, Landed, MergeOrder, branches_under, compose, disk_use, is_in_base, land,
-    remove_worktree,
+    Composed, Condemned, GitError, Landed, MergeOrder, OLDEST_GIT, branches_under, compose, disk_use,
+    git_version, is_in_base, land, remove_worktree,
 };
 pub use pool::{Helper, LocalPool, Waker};
 pub use preset::{AgentPreset, Place, PresetError, Presets, Saying, Sign, TextPlace};

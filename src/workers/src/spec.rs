@@ -58,7 +58,7 @@ pub struct RunSpec {
     pub first_step: usize,
     /// The worktree it works in; `cwd` is then only where that comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worktree: Option<WorktreeSpec>,
+    pub worktree: Option<Box<WorktreeSpec>>,
     /// The agent's session of an earlier attempt, to go on with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Session>,

@@ -11,6 +11,8 @@ use serde::Serialize;
 use yard_client::{Connection, Lost, Safe};
 use yard_daemon::{TownDir, config};
 use yard_engine::dispatch::TMUX_EXECUTOR;
+use yard_engine::merge::MergeRequest;
+use yard_engine::settings::Isolation;
 use yard_journal::{Holder, JournalError, Lease, Reader};
 
 use super::{Done, journal};
@@ -59,7 +61,7 @@ pub(super) fn doctor(session: &mut Session, fix: bool) -> Done {
         space(&town),
         agents_check,
     ];
-    let checks: Vec<Check> = checks.into_iter().chain(windows(&town)).collect();
+    let checks: Vec<Check> = checks.into_iter().chain(windows(&town)).chain(git(&town)).collect();
     let failed = checks.iter().any(|check| check.status == Status::Fail);
     if session.out.json() {
         session.out.line(serde_json::json!({"checks": checks, "agents": agents, "ok": !failed}))?;
@@ -174,7 +176,9 @@ fn claims(town: &TownDir) -> Check {
         return check("claims", Status::Warn, message);
     };
     let state = state.unwrap_or_default();
-    let live: BTreeSet<String> = state.live_dispatches().map(|dispatch| dispatch.id.to_string()).collect();
+    let checks = state.merges_in_line().filter_map(MergeRequest::check);
+    let live = state.live_dispatches().map(|dispatch| &dispatch.id).chain(checks);
+    let live: BTreeSet<String> = live.map(ToString::to_string).collect();
     let left = leftovers(&claims, &live, served_since(town));
     if left == 0 {
         return check("claims", Status::Ok, format!("{} in the run folder", count(claims.len(), "claim")));
@@ -261,6 +265,27 @@ fn windows(town: &TownDir) -> Option<Check> {
             let message = format!("cannot be run: {error}; install tmux, or set worker.executor to local");
             check("tmux", Status::Fail, message)
         }
+    })
+}
+
+/// Whether git can do what worktrees and merges need, if anything here is to work in one.
+fn git(town: &TownDir) -> Option<Check> {
+    let settings = config::read_settings(&town.config()).ok()?;
+    let configured = std::iter::once(&settings.worker).chain(settings.rigs.values().map(|rig| &rig.worker));
+    let by_config = configured.map(|worker| worker.isolation).any(|it| it == Some(Isolation::Worktree));
+    if !by_config && !town.worktrees().is_dir() {
+        return None;
+    }
+    Some(match yard_workers::git_version() {
+        Ok(version) if version >= yard_workers::OLDEST_GIT => {
+            check("git", Status::Ok, format!("{}.{}, worktrees and merges work", version.0, version.1))
+        }
+        Ok((major, minor)) => check(
+            "git",
+            Status::Fail,
+            format!("{major}.{minor} cannot merge without a checkout; install 2.38 or newer"),
+        ),
+        Err(error) => check("git", Status::Fail, error.to_string()),
     })
 }
 

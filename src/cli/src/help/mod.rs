@@ -34,7 +34,8 @@ Examples:
   ym why gt-abc                            why is it not running?
 
 Topics (ym help TOPIC): quickstart, concepts, convoys, dispatches, agents,
-tasks, forecast, presets, keys, config, formulas, json, exit-codes";
+tasks, forecast, presets, worktrees, keys, config, formulas, json,
+exit-codes";
 
 /// The program's own help, with its commands in groups.
 pub(crate) fn with_groups(command: Command) -> Command {

@@ -12,6 +12,7 @@ pub(super) const NAMES: &[&str] = &[
     "tasks",
     "forecast",
     "presets",
+    "worktrees",
     "keys",
     "config",
     "formulas",
@@ -30,6 +31,7 @@ pub(super) fn topic(name: &str) -> Option<String> {
         "tasks" => TASKS.to_owned(),
         "forecast" => FORECAST.to_owned(),
         "presets" => PRESETS.to_owned(),
+        "worktrees" => WORKTREES.to_owned(),
         "keys" => super::keys::keys(),
         "config" => config(),
         "formulas" => FORMULAS.to_owned(),
@@ -38,6 +40,38 @@ pub(super) fn topic(name: &str) -> Option<String> {
         _ => return None,
     })
 }
+
+const WORKTREES: &str = "\
+WORKTREES
+
+With worktrees each dispatch works in a directory and on a branch of its own.
+
+  ym config set worker.isolation worktree       # or in a formula, or a rig
+  ym config set worker.merge direct             # direct, mr or local
+  ym config set worker.check '[\"make\", \"test\"]'
+
+The branch ym/DISPATCH begins at --base-branch, else where the rig's directory
+is. Whatever a worker did not commit is committed for it. After a failure the
+worktree is kept; when its work is merged it goes.
+
+  direct   we merge, one at a time, in the order of finishing; the bead closes
+           when it is merged
+  mr       the branch is kept and announced; ym convoy land lists it
+  local    it is kept, and nobody is told (also: --no-merge)
+
+The check runs on the merged tree before it becomes the base. A conflict, a
+failed check or local changes in the way leave both branches as they were and
+block the bead (merge-conflict):
+
+  ym why shop-a1                # which files
+  ym scheduler retry shop-a1    # merge again, once that is mended
+  ym sling shop-a1              # do it anew from the base as it is now
+  ym worktree list              # what there is, what it takes on disk
+  ym worktree prune             # remove what nobody needs; branches stay
+
+blocks waits for the close of a bead, merge-blocks for its merge.
+The long version is assets/manual/worktrees.md.
+";
 
 const AGENTS: &str = "\
 AGENTS
@@ -330,6 +364,8 @@ A formula says how a bead becomes a command. It lies in
   [[steps]]
   id = \"check\"
   shell = \"cargo test\"         # values only as YM_… variables
+  [check]                      # on the merged tree; ym help worktrees
+  shell = \"make test\"
   [retry]
   unavailable = [69]           # exit codes that mean: try again later
 

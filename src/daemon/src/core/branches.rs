@@ -165,11 +165,7 @@ impl Core {
 
     /// The checks that run now, as the state says.
     pub(super) fn live_checks(&self) -> Vec<DispatchId> {
-        let runs = self.store.state().merges_in_line().filter_map(|merge| match &merge.stage {
-            MergeStage::Checking { run, .. } => Some(run.clone()),
-            _ => None,
-        });
-        runs.collect()
+        self.store.state().merges_in_line().filter_map(MergeRequest::check).cloned().collect()
     }
 
     /// Finds out how a check stands that the state says runs.

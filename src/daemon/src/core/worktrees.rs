@@ -117,9 +117,9 @@ impl Core {
         let known = state.worktree(&id);
         let fate = state.worktree_fate(&id);
         let is_checked = self.live_checks().contains(&id);
+        let is_live = state.dispatch(&id).is_some_and(yard_engine::dispatch::Dispatch::is_live);
         let word = match fate {
-            None if is_checked => Fate::InUse.as_str(),
-            None if state.dispatch(&id).is_some_and(|dispatch| dispatch.is_live()) => Fate::InUse.as_str(),
+            None if is_checked || is_live => Fate::InUse.as_str(),
             None => "stale",
             Some(fate) => fate.as_str(),
         };

@@ -173,10 +173,7 @@ impl Tx<'_> {
     /// Takes back the merge of a bead: it is to be worked on anew, or was called off.
     pub(super) fn withdraw_merge(&mut self, bead: &BeadId, why: &str, verdict: Option<Verdict>) {
         let Some(merge) = self.state().merge_of(bead).filter(|merge| !merge.is_merged()) else { return };
-        let run = match &merge.stage {
-            MergeStage::Checking { run, .. } => Some(run.clone()),
-            _ => None,
-        };
+        let run = merge.check().cloned();
         self.end_alert(&merge_key(bead));
         self.emit(MergeEvent::Withdrawn { bead: bead.clone(), why: why.to_owned(), run, verdict });
     }

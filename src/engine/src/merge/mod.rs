@@ -137,6 +137,14 @@ impl MergeRequest {
         }
     }
 
+    /// The run that checks its merged tree now.
+    pub fn check(&self) -> Option<&DispatchId> {
+        match &self.stage {
+            MergeStage::Checking { run, .. } => Some(run),
+            _ => None,
+        }
+    }
+
     /// Whether we are at it.
     pub fn is_under_way(&self) -> bool {
         match self.stage {
@@ -192,8 +200,7 @@ impl State {
 
     /// The merge whose check this is.
     pub fn merge_checked_by(&self, run: &DispatchId) -> Option<&MergeRequest> {
-        let merge = self.merges.get(run.bead())?;
-        matches!(&merge.stage, MergeStage::Checking { run: current, .. } if current == run).then_some(merge)
+        self.merges.get(run.bead()).filter(|merge| merge.check() == Some(run))
     }
 
     /// The branches of a convoy's beads that are not in their base yet.

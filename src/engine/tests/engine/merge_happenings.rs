@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use yard_engine::dispatch::Category;
-use yard_engine::merge::{MergeProblem, MergeStage};
+use yard_engine::merge::MergeProblem;
 use yard_engine::settings::Merge;
 use yard_engine::{BeadId, Command, WorkerExit};
 
@@ -79,7 +79,7 @@ pub(crate) fn merge_happens(town: &mut Town, happening: &MergeHappening) {
                 town.act(|tx| tx.worker_ended(&id, &exit));
             }
         }
-        H::Began => town.act(|tx| tx.begin_merges()),
+        H::Began => town.begins(),
         H::Composed { nth, is_checked } => {
             with(town, *nth, |town, bead| {
                 town.act(|tx| tx.merge_composed(bead, "c0", "c1", *is_checked));
@@ -96,7 +96,7 @@ pub(crate) fn merge_happens(town: &mut Town, happening: &MergeHappening) {
             }
         }),
         H::Overtaken(nth) => {
-            with(town, *nth, |town, bead| town.act(|tx| tx.merge_overtaken(bead, "it moved")))
+            with(town, *nth, |town, bead| town.act(|tx| tx.merge_overtaken(bead, "it moved")));
         }
         H::Landed(nth) => with(town, *nth, |town, bead| town.act(|tx| tx.merge_landed(bead, "c1"))),
         H::Blocked(nth) => with(town, *nth, |town, bead| {
@@ -117,10 +117,7 @@ fn pick<T: Clone>(things: &[T], nth: usize) -> Option<T> {
 }
 
 fn run_of(town: &Town, bead: &BeadId) -> Option<yard_engine::DispatchId> {
-    match &town.state.merge_of(bead)?.stage {
-        MergeStage::Checking { run, .. } => Some(run.clone()),
-        _ => None,
-    }
+    town.state.merge_of(bead)?.check().cloned()
 }
 
 fn with(town: &mut Town, nth: usize, act: impl FnOnce(&mut Town, &BeadId)) {

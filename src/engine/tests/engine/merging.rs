@@ -76,8 +76,11 @@ impl Town {
         self.act(|tx| tx.merge_blocked(&bead(id), problem));
     }
 
-    fn begins(&mut self) {
-        self.act(|tx| tx.begin_merges());
+    /// Whoever dispatches by itself lets the next merges begin.
+    pub(crate) fn begins(&mut self) {
+        self.act(|tx| {
+            tx.begin_merges();
+        });
     }
 
     fn fate(&self, id: &str) -> Option<Fate> {

@@ -264,14 +264,14 @@ fn merge_events(town: &mut Town) {
         town.works_on_branch(bead);
         town.leaves_commit(bead);
     }
-    town.act(|tx| tx.begin_merges());
+    town.begins();
     town.act(|tx| tx.merge_composed(&bead_id("gt-m1"), "c0", "c1", true));
     let run = DispatchId::new(bead_id("gt-m1"), 2);
     town.act(|tx| tx.merge_check_lost(&run, "its shim died"));
-    town.act(|tx| tx.begin_merges());
+    town.begins();
     town.act(|tx| tx.merge_composed(&bead_id("gt-m1"), "c0", "c1", false));
     town.act(|tx| tx.merge_landed(&bead_id("gt-m1"), "c1"));
-    town.act(|tx| tx.begin_merges());
+    town.begins();
     let problem = MergeProblem::Conflict { files: vec!["a.rs".to_owned()] };
     town.act(|tx| tx.merge_blocked(&bead_id("gt-m2"), problem));
     town.does(&Command::Cancel { id: "gt-m3".to_owned(), at_once: false });

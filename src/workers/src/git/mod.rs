@@ -142,6 +142,19 @@ impl<'a> Git<'a> {
     }
 }
 
+/// The oldest git that merges without a checkout.
+pub const OLDEST_GIT: (u32, u32) = (2, 38);
+
+/// The version of the git that is used, as far as it matters.
+pub fn git_version() -> Result<(u32, u32), GitError> {
+    let said = Git::at(Path::new("/")).say(&["version"])?;
+    let numbers = said.split_whitespace().find_map(|word| {
+        let mut parts = word.split('.').map_while(|part| part.parse::<u32>().ok());
+        Some((parts.next()?, parts.next()?))
+    });
+    numbers.ok_or_else(|| GitError::Unfit(format!("git says {said:?} when asked for its version")))
+}
+
 fn refused<S: AsRef<OsStr>>(args: &[S], output: &Output) -> GitError {
     let words = args.iter().map(|arg| arg.as_ref().to_string_lossy());
     let what =

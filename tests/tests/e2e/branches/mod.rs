@@ -9,7 +9,8 @@ use yard_tests::repo::Repo;
 
 /// A bead that adds a part to the repository, which needs the parts of the beads it depends on.
 pub(crate) fn part(repo: &Repo, id: &str, needs: &[&str]) {
-    let calls: String = needs.iter().map(|need| format!("part_{}; ", name(need))).collect();
+    let calls: Vec<String> = needs.iter().map(|need| format!("part_{}; ", name(need))).collect();
+    let calls = calls.concat();
     let script = format!("printf 'part_{0}() {{ {calls}:; }}\\n' > parts/{0}.sh", name(id));
     let needs: Vec<String> =
         needs.iter().flat_map(|need| ["--needs".to_owned(), (*need).to_owned()]).collect();
