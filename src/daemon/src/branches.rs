@@ -64,9 +64,10 @@ impl GitHand {
     /// Hands a job over. The thread begins with the first one: most towns have none.
     pub(crate) fn take(&mut self, job: GitJob) {
         let jobs = self.jobs.get_or_insert_with(|| start(self.news.clone()));
-        if jobs.send(job).is_err() {
-            // It ended by a panic; what was lost is found again by the next look around.
-            self.jobs = None;
+        if let Err(mpsc::SendError(job)) = jobs.send(job) {
+            // It could not be started, or has ended by a panic: once more with another one.
+            let jobs = self.jobs.insert(start(self.news.clone()));
+            drop(jobs.send(job));
         }
     }
 }

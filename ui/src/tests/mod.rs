@@ -3,6 +3,7 @@
 mod agents;
 mod frames;
 mod hostile;
+mod merges;
 mod pictures;
 mod registry;
 mod snapshots;

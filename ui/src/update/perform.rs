@@ -95,6 +95,9 @@ fn waits(state: &State, id: &BeadId) -> bool {
 fn was_given_up(state: &State, id: &BeadId) -> bool {
     let verdict = state.bead(id).and_then(|entry| entry.work.verdict);
     let out_of_money = || state.reasons(id).iter().any(|reason| reason.code == ReasonCode::CostLimit);
+    if state.merge_of(id).is_some_and(|merge| merge.problem().is_some()) {
+        return true;
+    }
     match verdict {
         Some(Verdict::Failed | Verdict::Unavailable | Verdict::Cancelled | Verdict::CircuitBroken) => true,
         Some(Verdict::Done) => false,
