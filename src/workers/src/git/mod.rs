@@ -15,6 +15,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 pub use merge::{Composed, Landed, MergeOrder, compose, is_in_base, land};
+pub(crate) use remove::discard;
 pub use remove::{Condemned, branches_under, disk_use, remove_worktree};
 pub(crate) use turn::Turn;
 pub(crate) use worktree::{finish, plan};

@@ -1,5 +1,6 @@
 //! Taking worktrees away, without losing anything that is only in them.
 
+use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -35,6 +36,7 @@ pub fn remove_worktree(condemned: &Condemned) -> Result<(), GitError> {
             commit.extend(["commit", "--quiet", "--no-verify", "--no-gpg-sign", "-m", message]);
             inside.say(&commit)?;
         }
+        keep_commits(inside, &condemned.path)?;
         let path = condemned.path.as_os_str();
         git.say(&["worktree".as_ref(), "remove".as_ref(), "--force".as_ref(), path])?;
     }
@@ -44,6 +46,31 @@ pub fn remove_worktree(condemned: &Condemned) -> Result<(), GitError> {
         && git.branch_commit(branch)?.as_ref() == Some(commit)
     {
         git.say(&["update-ref", "-d", &format!("refs/heads/{branch}"), commit])?;
+    }
+    Ok(())
+}
+
+/// Takes away a place of which nothing is to be kept, such as that of a check. What stays is only clutter, and is listed.
+pub(crate) fn discard(repo: &Path, path: &Path) {
+    let git = Git::at(repo);
+    let _turn = Turn::wait(path);
+    let words = ["worktree", "remove", "--force"].map(OsStr::new);
+    if git.say(&[words.as_slice(), &[path.as_os_str()]].concat()).is_err() {
+        let _ = std::fs::remove_dir_all(path);
+        let _ = git.say(&["worktree", "prune"]);
+    }
+}
+
+/// Gives a name to what is checked out, if no branch has it: a worker may have left its branch.
+fn keep_commits(inside: Git<'_>, path: &Path) -> Result<(), GitError> {
+    if inside.is_so(&["symbolic-ref", "--quiet", "HEAD"])? {
+        return Ok(());
+    }
+    let holders = inside.say(&["branch", "--format=%(refname)", "--contains", "HEAD"])?;
+    let name = path.file_name().map(|name| name.to_string_lossy().replace("..", "._."));
+    // A detached head is listed as well, in words of its own.
+    if let Some(name) = name.filter(|_| !holders.contains("refs/heads/")) {
+        inside.say(&["branch", &format!("ym/{name}-left"), "HEAD"])?;
     }
     Ok(())
 }

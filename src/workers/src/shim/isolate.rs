@@ -84,13 +84,7 @@ impl Run<'_> {
     pub(super) fn leave(&mut self, end: End, spec: &RunSpec) -> End {
         let Some(order) = &spec.worktree else { return end };
         if matches!(order.place, WorktreePlace::Detached { .. }) {
-            let condemned = git::Condemned {
-                repo: order.repo.clone(),
-                path: order.path.clone(),
-                branch: None,
-                commit_first: None,
-            };
-            give_up(&condemned);
+            git::discard(&order.repo, &order.path);
             return end;
         }
         let Some(worktree) = self.worktree.take() else { return end };
@@ -111,14 +105,4 @@ impl Run<'_> {
             }
         }
     }
-}
-
-/// A check may leave anything behind in its place; nothing of it is of use.
-fn give_up(condemned: &git::Condemned) {
-    let removed = git::remove_worktree(condemned).or_else(|_| {
-        std::fs::remove_dir_all(&condemned.path).map_err(git::GitError::NotRun)?;
-        git::remove_worktree(condemned)
-    });
-    // What stays is only clutter, and the daemon looks for it.
-    drop(removed);
 }

@@ -68,6 +68,22 @@ fn failed_attempts_keep_their_worktrees_and_share_none() {
 }
 
 #[test]
+fn commits_that_no_branch_has_are_kept_when_a_worktree_is_pruned() {
+    let mut repo = Repo::merging();
+    repo.town.set("retry.crash.max_attempts", "1");
+    repo.town.start_daemon();
+    let script = "git checkout -q --detach; echo precious > find; git add find; \
+                  git -c user.name=x -c user.email=x@y commit -qm find; echo more >> find; exit 3";
+    repo.town.shell_bead("y-a", script);
+    repo.town.run(["sling", "y-a"]).ok();
+    repo.town.await_state("y-a", "failed");
+    repo.town.run(["worktree", "prune", "--all"]).ok();
+    assert!(repo.worktrees().is_empty());
+    assert_eq!(repo.git(["show", "ym/y-a@1-left:find"]), "precious\nmore");
+    repo.town.stop_daemon();
+}
+
+#[test]
 fn a_worktree_in_use_is_not_pruned() {
     let mut repo = Repo::merging();
     repo.town.start_daemon();
