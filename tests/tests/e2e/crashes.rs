@@ -2,10 +2,10 @@
 //! forgotten.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use yard_tests::dice::Dice;
 use yard_tests::town::{Town, command_line, is_alive, kill_nine, parent_of, processes, wait_until};
 
 by_both_executors!(
@@ -14,24 +14,6 @@ by_both_executors!(
     workers_outlive_the_daemon_and_are_adopted,
     exits_while_nobody_serves_are_taken_in_later,
 );
-
-/// A small generator, so that a failing run can be repeated with its seed.
-struct Dice(u64);
-
-impl Dice {
-    fn new() -> Self {
-        let seed = std::env::var("YM_TEST_SEED").ok().and_then(|s| s.parse().ok());
-        let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) * 7919);
-        // Shown by the test runner if the test fails.
-        let _ = writeln!(std::io::stderr(), "repeat with YM_TEST_SEED={seed}");
-        Self(seed)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-}
 
 fn lines(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap_or_default();

@@ -2,30 +2,14 @@
 //! record.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
 use std::time::Duration;
 
 use serde_json::json;
+use yard_tests::dice::Dice;
 use yard_tests::repo::Repo;
 use yard_tests::town::{command_line, environment_has, processes, wait_until};
 
 use super::part;
-
-struct Dice(u64);
-
-impl Dice {
-    fn new() -> Self {
-        let seed = std::env::var("YM_TEST_SEED").ok().and_then(|s| s.parse().ok());
-        let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) * 104_729);
-        let _ = writeln!(std::io::stderr(), "repeat with YM_TEST_SEED={seed}");
-        Self(seed)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-}
 
 /// Whether some git of this town is still at work, as one that outlived its daemon may be.
 fn git_is_at_work(repo: &Repo) -> bool {
