@@ -21,6 +21,9 @@ pub struct Worktree {
     pub base: String,
     /// The commit it began with.
     pub start: String,
+    /// Everything its worker left is on its branch; before that nobody knows what is there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub finished: bool,
     /// The commit its work ended with; none if there is nothing but what it began with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
@@ -78,7 +81,9 @@ impl State {
             Some(MergeStage::Merged { .. }) => Fate::OverWithBranch,
             Some(MergeStage::Offered) => Fate::Over,
             Some(_) => Fate::Awaited,
-            None if ended.outcome == Outcome::Succeeded && worktree.head.is_none() => Fate::OverWithBranch,
+            None if worktree.finished && worktree.head.is_none() && ended.outcome == Outcome::Succeeded => {
+                Fate::OverWithBranch
+            }
             None => Fate::Kept,
         })
     }

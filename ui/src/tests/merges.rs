@@ -24,6 +24,7 @@ fn with_a_conflict() -> Yard {
             branch: format!("ym/{dispatch}"),
             base: "main".to_owned(),
             start: "c0".to_owned(),
+            finished: true,
             head: Some("c1".to_owned()),
         };
         let worktree = Some(Box::new(worktree));

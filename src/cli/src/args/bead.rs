@@ -129,7 +129,7 @@ pub(crate) struct BeadAdd {
     #[arg(long, short, value_name = "L")]
     pub(crate) label: Vec<String>,
     /// More about it
-    #[arg(long, short)]
+    #[arg(long, short, allow_hyphen_values = true)]
     pub(crate) description: Option<String>,
     /// The command it runs instead of a formula
     #[arg(last = true, value_name = "CMD")]
@@ -145,7 +145,7 @@ pub(crate) struct BeadUpdate {
     #[arg(long)]
     pub(crate) title: Option<String>,
     /// New description; empty clears it
-    #[arg(long, short)]
+    #[arg(long, short, allow_hyphen_values = true)]
     pub(crate) description: Option<String>,
     /// New type
     #[arg(long = "type", short = 't', value_name = "T")]

@@ -9,11 +9,11 @@ use crate::words;
 /// What happens to a finished branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MergeWord {
-    /// Push to the base branch
+    /// Merge it into its base, once it is its turn
     Direct,
-    /// Open a merge request
+    /// Keep the branch and announce it; somebody else merges it
     Mr,
-    /// Stay on the branch
+    /// Keep the branch, and tell nobody
     Local,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct SlingArgs {
     #[arg(required = true, value_name = "BEAD")]
     pub(crate) ids: Vec<String>,
     /// Instructions for the worker, in plain language
-    #[arg(long, short)]
+    #[arg(long, short, allow_hyphen_values = true)]
     pub(crate) args: Option<String>,
     /// A formula variable
     #[arg(long, value_name = "K=V", value_parser = words::pair)]

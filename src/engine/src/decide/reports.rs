@@ -186,8 +186,7 @@ impl Tx<'_> {
     pub fn worker_lost(&mut self, id: &DispatchId, why: &str) {
         let Some(dispatch) = self.live(id, "lost") else { return };
         self.worker_running(id, None);
-        // Of work in a worktree nobody has seen yet whether it is all on its branch.
-        if is_done_already(&dispatch) && dispatch.worktree.is_none() {
+        if is_done_already(&dispatch) {
             return self.end_succeeded(&dispatch, false);
         }
         if let Some(reason) = dispatch.stop {
@@ -523,7 +522,10 @@ fn inherited(dispatch: &Dispatch, context: &Context, resumes: bool) -> Resume {
 /// Whether the worker declared the work done and nobody called it off: whatever ended it after that came too late to
 /// matter.
 fn is_done_already(dispatch: &Dispatch) -> bool {
-    matches!(dispatch.said, Some(Said::Done { .. })) && dispatch.stop != Some(StopReason::UserCancelled)
+    // Of a worktree that was not finished nobody knows whether all of the work is on its branch.
+    let is_whole = dispatch.worktree.as_ref().is_none_or(|worktree| worktree.finished);
+    let is_said = matches!(dispatch.said, Some(Said::Done { .. }));
+    is_said && is_whole && dispatch.stop != Some(StopReason::UserCancelled)
 }
 
 /// The reason for which we ended a dispatch, if it is that which ended it. What came to its own end before it noticed

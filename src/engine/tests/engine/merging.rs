@@ -18,6 +18,7 @@ pub(crate) fn worktree_of(id: &DispatchId, head: Option<&str>) -> Worktree {
         branch: format!("ym/{id}"),
         base: "main".to_owned(),
         start: "c0".to_owned(),
+        finished: head.is_some(),
         head: head.map(ToOwned::to_owned),
     }
 }
@@ -40,7 +41,7 @@ impl Town {
 
     fn finishes(&mut self, bead: &str, head: Option<&str>) {
         let id = self.live(bead);
-        let worktree = Some(Box::new(worktree_of(&id, head)));
+        let worktree = Some(Box::new(Worktree { finished: true, ..worktree_of(&id, head) }));
         self.act(|tx| tx.worker_ended(&id, &WorkerExit { worktree, ..exit(0, Category::Crash) }));
     }
 
@@ -372,4 +373,20 @@ fn a_worker_that_was_stopped_or_lost_has_nothing_merged() {
     town.does(&Command::Cancel { id: "gt-b".to_owned(), at_once: false });
     town.act(|tx| tx.worker_ended(&id, &stopped()));
     assert_eq!((town.state.merge_of(&bead("gt-b")), town.fate("gt-b@1")), (None, Some(Fate::Kept)));
+}
+
+#[test]
+fn who_says_it_is_done_and_fails_all_the_same_has_nothing_merged_and_nothing_lost() {
+    let mut town = Town::deferred(20);
+    town.configure(|s| (s.worker.merge, s.retry_crash.max_attempts) = (Some(Merge::Direct), 1));
+    town.bead("gt-a");
+    town.sling(&["gt-a"]);
+    town.start();
+    town.works_on_branch("gt-a");
+    let id = town.live("gt-a");
+    let says = yard_engine::command::WorkerSays::Done { reason: None };
+    town.does(&Command::Worker { dispatch: id.to_string(), says });
+    let worktree = Some(Box::new(worktree_of(&id, None)));
+    town.act(|tx| tx.worker_ended(&id, &WorkerExit { worktree, ..exit(9, Category::Crash) }));
+    assert_eq!((town.standing("gt-a"), town.fate("gt-a@1")), (Standing::Failed, Some(Fate::Kept)));
 }

@@ -65,6 +65,9 @@ pub(crate) fn is_passing(said: &str) -> bool {
     is_locked || is_unfinished
 }
 
+/// A hook that hangs must not hold up every merge, nor housekeeping outlive what it was started by.
+const OURS: [&str; 6] = ["-c", "core.hooksPath=/dev/null", "-c", "maintenance.auto=false", "-c", "gc.auto=0"];
+
 /// Git in a directory.
 #[derive(Debug, Clone, Copy)]
 struct Git<'a> {
@@ -78,7 +81,7 @@ impl<'a> Git<'a> {
 
     fn command<S: AsRef<OsStr>>(self, args: &[S]) -> Command {
         let mut command = Command::new("git");
-        command.current_dir(self.dir).args(args).stdin(Stdio::null());
+        command.current_dir(self.dir).args(OURS).args(args).stdin(Stdio::null());
         // Its words are read by us, and nobody is there to be asked for a password.
         command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0");
         for name in MISLEADING {
@@ -91,6 +94,9 @@ impl<'a> Git<'a> {
     fn output<S: AsRef<OsStr>>(self, args: &[S]) -> Result<Output, GitError> {
         let mut tries = 0;
         loop {
+            if !self.dir.is_dir() {
+                return Err(GitError::Unfit(format!("the directory {} is gone", self.dir.display())));
+            }
             let output = self.command(args).output().map_err(GitError::NotRun)?;
             let in_the_way = !output.status.success() && is_passing(&String::from_utf8_lossy(&output.stderr));
             if !in_the_way || tries == MOST_TRIES {
@@ -164,5 +170,6 @@ fn refused<S: AsRef<OsStr>>(args: &[S], output: &Output) -> GitError {
     let said = String::from_utf8_lossy(said);
     let lines = said.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("hint:"));
     let said = lines.take(12).collect::<Vec<_>>().join(" ");
+    let said = if said.is_empty() { format!("it ended without a word ({})", output.status) } else { said };
     GitError::Refused { what: what.join(" "), said }
 }

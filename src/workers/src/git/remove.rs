@@ -37,6 +37,7 @@ pub fn remove_worktree(condemned: &Condemned) -> Result<(), GitError> {
             inside.say(&commit)?;
         }
         keep_commits(inside, &condemned.path)?;
+        no_submodules(inside, &condemned.path)?;
         let path = condemned.path.as_os_str();
         git.say(&["worktree".as_ref(), "remove".as_ref(), "--force".as_ref(), path])?;
     }
@@ -59,6 +60,18 @@ pub(crate) fn discard(repo: &Path, path: &Path) {
         let _ = std::fs::remove_dir_all(path);
         let _ = git.say(&["worktree", "prune"]);
     }
+}
+
+/// The repositories of a worktree's submodules lie in its own administration, and would go with it.
+fn no_submodules(inside: Git<'_>, path: &Path) -> Result<(), GitError> {
+    let own = inside.say(&["rev-parse", "--absolute-git-dir"])?;
+    if Path::new(&own).join("modules").is_dir() {
+        return Err(GitError::Unfit(format!(
+            "{0} has submodules, whose own commits would be lost with it; push them, then git worktree remove --force {0}",
+            path.display()
+        )));
+    }
+    Ok(())
 }
 
 /// Gives a name to what is checked out, if no branch has it: a worker may have left its branch.

@@ -49,7 +49,8 @@ pub(crate) fn plan(spec: &WorktreeSpec) -> Result<Entrance, GitError> {
             let start = git.branch_commit(&base)?.ok_or_else(|| no_branch(&base, &spec.repo))?;
             let argv = add(&["--no-track", "-b", branch, path, &start]);
             let (made_for, branch) = (made_for.clone(), branch.clone());
-            Ok(Entrance { argv, cwd, worktree: Some(Worktree { made_for, branch, base, start, head: None }) })
+            let worktree = Worktree { made_for, branch, base, start, finished: false, head: None };
+            Ok(Entrance { argv, cwd, worktree: Some(worktree) })
         }
         WorktreePlace::Again { worktree } => {
             let argv = if is_whole(&spec.path) {
@@ -61,7 +62,7 @@ pub(crate) fn plan(spec: &WorktreeSpec) -> Result<Entrance, GitError> {
                     None => add(&["--no-track", "-b", &worktree.branch, path, &worktree.start]),
                 }
             };
-            let worktree = Worktree { head: None, ..worktree.clone() };
+            let worktree = Worktree { finished: false, head: None, ..worktree.clone() };
             Ok(Entrance { argv, cwd, worktree: Some(worktree) })
         }
     }
@@ -133,5 +134,5 @@ pub(crate) fn finish(path: &Path, worktree: &Worktree, message: &str) -> Result<
             &head,
         ])?;
     }
-    Ok(Worktree { head: (head != worktree.start).then_some(head), ..worktree.clone() })
+    Ok(Worktree { finished: true, head: (head != worktree.start).then_some(head), ..worktree.clone() })
 }

@@ -159,6 +159,8 @@ pub(super) fn attend(shared: &Arc<Shared>, listener: &UnixListener, woken: &Unix
         listen_to(shared, token, &mut tasks);
     }
     tasks.extend(unclear.into_iter().map(|(dispatch, why)| Task::Settle(dispatch, why)));
+    // What somebody said counts before anything is looked up that may say it is over.
+    tasks.sort_by_key(|task| !matches!(task, Task::Report(_)));
     for task in tasks {
         match task {
             Task::Report(report) => (shared.report)(report),

@@ -81,15 +81,14 @@ impl Run<'_> {
     }
 
     /// After everything has ended: what a good worker left goes onto its branch; a place for a check goes away.
-    pub(super) fn leave(&mut self, end: End, spec: &RunSpec) -> End {
+    pub(super) fn leave(&mut self, end: End, spec: &RunSpec, came_to_its_end: bool) -> End {
         let Some(order) = &spec.worktree else { return end };
         if matches!(order.place, WorktreePlace::Detached { .. }) {
             git::discard(&order.repo, &order.path);
             return end;
         }
         let Some(worktree) = self.worktree.take() else { return end };
-        let went_well =
-            self.cause.is_none() && matches!(&end, End::Ran(_, outcome) if outcome.code == Some(0));
+        let went_well = came_to_its_end && matches!(&end, End::Ran(_, outcome) if outcome.code == Some(0));
         if !went_well {
             self.worktree = Some(worktree);
             return end;

@@ -103,8 +103,10 @@ pub(super) fn perform(shim: &mut Shim, dispatch: DispatchId, path: &Path, source
         Ok(inside) => run.steps(&inside),
         Err(end) => end,
     };
+    // What is ended now was left running by a worker that came to its own end.
+    let came_to_its_end = run.cause.is_none();
     run.end_leftovers();
-    let end = run.leave(end, &spec);
+    let end = run.leave(end, &spec, came_to_its_end);
     run.finish(end)
 }
 

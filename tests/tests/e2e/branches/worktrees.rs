@@ -33,6 +33,46 @@ fn what_a_worker_leaves_uncommitted_is_committed_under_the_beads_title() {
 }
 
 #[test]
+fn what_a_worker_leaves_running_keeps_nothing_of_its_work_from_being_merged() {
+    let mut repo = Repo::merging();
+    repo.town.start_daemon();
+    // As git itself does it: housekeeping that outlives the commit it was started by.
+    let identity = "git -c user.name=x -c user.email=x@y";
+    let committed = format!("sleep 1000 & echo a > a; git add a; {identity} commit -qm a");
+    repo.town.shell_bead("y-a", &committed);
+    repo.town.shell_bead("y-b", "sleep 1000 & echo b > b");
+    repo.town.run(["sling", "y-a", "y-b"]).ok();
+    for id in ["y-a", "y-b"] {
+        repo.town.await_state(id, "closed");
+    }
+    assert_eq!((repo.read("a"), repo.read("b")), ("a\n".to_owned(), "b\n".to_owned()));
+    assert_eq!(repo.town.events(Some("merge.merged")).len(), 2);
+    repo.town.stop_daemon();
+}
+
+#[test]
+fn a_worktree_whose_submodules_have_commits_of_their_own_is_not_removed() {
+    let mut repo = Repo::merging();
+    let other = tempfile::tempdir().expect("temporary directory");
+    Repo::git_in(other.path(), ["init", "--quiet"]);
+    Repo::git_in(other.path(), ["commit", "--quiet", "--allow-empty", "-m", "first"]);
+    let path = other.path().to_string_lossy().into_owned();
+    repo.git(["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &path, "sub"]);
+    repo.commit("a submodule");
+    repo.town.start_daemon();
+    let script = "git -c protocol.file.allow=always submodule --quiet update --init && cd sub && \
+                  git -c user.name=x -c user.email=x@y commit -q --allow-empty -m precious";
+    repo.town.shell_bead("y-a", script);
+    repo.town.run(["sling", "y-a"]).ok();
+    repo.town.await_state("y-a", "closed");
+    let commit = repo.git(["rev-parse", "main:sub"]);
+    let said = repo.town.run(["worktree", "prune"]);
+    assert!(said.code == 1 && said.stderr.contains("submodules"), "{}", said.stderr);
+    assert_eq!(Repo::git_in(&repo.worktree("y-a@1").join("sub"), ["cat-file", "-t", &commit]), "commit");
+    repo.town.stop_daemon();
+}
+
+#[test]
 fn failed_attempts_keep_their_worktrees_and_share_none() {
     let mut repo = Repo::merging();
     repo.town.set("retry.crash.backoff", r#"["0s"]"#);
