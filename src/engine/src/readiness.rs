@@ -528,7 +528,11 @@ impl State {
                         "stands in line to be merged"
                     }
                 };
-                Reason::new(C::AwaitingMerge, format!("{branch} {what} into {base}"))
+                let by = match stage {
+                    MergeStage::Waiting => "; a daemon or an open console does that, in turn",
+                    _ => "",
+                };
+                Reason::new(C::AwaitingMerge, format!("{branch} {what} into {base}{by}"))
             }),
         }
     }
