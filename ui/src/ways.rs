@@ -285,7 +285,7 @@ fn way_out(state: &State, bead: &BeadId, reason: &Reason) -> Option<Way> {
             let max = state.room(full).max?;
             way(
                 format!("one more slot: {} {max} to {}", full.name(), max + 1),
-                &["config", "set", &full.setting(), &(max + 1).to_string()],
+                &["config", "set", &full.setting()?, &(max + 1).to_string()],
             )
         }
         C::MissingDependency => {

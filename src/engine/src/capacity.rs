@@ -56,16 +56,16 @@ impl Limit {
 }
 
 impl Limit {
-    /// The setting that raises it.
-    pub fn setting(&self) -> String {
-        match self {
+    /// The setting that raises it; only one more agent raises the number of agents.
+    pub fn setting(&self) -> Option<String> {
+        Some(match self {
             Self::Town => "scheduler.max_polecats".to_owned(),
             Self::Rig(name) => format!("rig.{name}.max_polecats"),
             Self::Account(name) => format!("account.{name}.max_polecats"),
-            Self::Agents => "agents".to_owned(),
+            Self::Agents => return None,
             Self::Tasks => "http.max_inflight".to_owned(),
             Self::TasksOf(_) => "http.max_per_agent_inflight".to_owned(),
-        }
+        })
     }
 
     /// Whom it counts.

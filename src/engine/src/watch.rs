@@ -27,14 +27,6 @@ impl State {
         }
         let context = self.contexts.get(&dispatch.context);
         let deadline = context.and_then(|context| context.deadline).map(|at| (at, Due::Deadline));
-        if dispatch.claim.is_some() {
-            // Its silence is its agent's, which loses its lease by it.
-            let cap =
-                self.active_time_left(dispatch).map(|left| (running_at.after(left.duration()), Due::HardCap));
-            let mut dues: Vec<_> = deadline.into_iter().chain(cap).collect();
-            dues.sort_by_key(|(at, _)| *at);
-            return dues;
-        }
         if dispatch.is_action() {
             // It uses no worker, writes nothing, and ends by its deadline.
             return deadline.into_iter().collect();
@@ -42,6 +34,8 @@ impl State {
         let left = self.active_time_left(dispatch);
         let cap = left.map(|left| (running_at.after(left.duration()), Due::HardCap));
         let patience = Some(self.settings.stuck_after).filter(|span| span.0 > 0 && !dispatch.stuck);
+        // The silence of a claim is its agent's, which loses its lease by it.
+        let patience = patience.filter(|_| dispatch.claim.is_none());
         let heard = dispatch.heard_at.map_or(running_at, |heard| heard.max(running_at));
         let silence = patience.map(|span| (heard.after(span.duration()), Due::Silence));
         let mut dues: Vec<_> = [deadline, cap, silence].into_iter().flatten().collect();

@@ -171,28 +171,31 @@ pub(super) async fn about_claim(State(shared): Api, path: NameBeadAndVerb, reque
         if bytes.trim_ascii().is_empty() { AboutClaim::default() } else { body::json(&bytes)? };
     let missing = |what: &str| ApiError::bad_request(format!("{verb} needs {what}"));
     let AboutClaim { token, reason, message, unavailable, note, text, usd, total, tokens } = about;
-    let ends = |how| Ok((how, None));
-    let says = |says| Ok((ClaimEnd::Released { note: None }, Some(says)));
-    let (how, said): (ClaimEnd, Option<WorkerSays>) = match verb.as_str() {
-        "done" => ends(ClaimEnd::Done { reason }),
-        "release" => ends(ClaimEnd::Released { note }),
-        "fail" => {
-            let message = message.ok_or_else(|| missing("a message"))?;
-            ends(ClaimEnd::Failed { message, unavailable: unavailable.unwrap_or(false) })
+    let says = match verb.as_str() {
+        "done" | "release" | "fail" => {
+            let how = match verb.as_str() {
+                "done" => ClaimEnd::Done { reason },
+                "release" => ClaimEnd::Released { note },
+                _ => {
+                    let message = message.ok_or_else(|| missing("a message"))?;
+                    ClaimEnd::Failed { message, unavailable: unavailable.unwrap_or(false) }
+                }
+            };
+            return command(&shared, &caller, Command::AgentEnds { agent, bead, token, how }).await;
         }
         "checkpoint" => {
-            says(WorkerSays::Checkpoint { note: note.ok_or_else(|| missing("a note"))?, session: None })
+            WorkerSays::Checkpoint { note: note.ok_or_else(|| missing("a note"))?, session: None }
         }
-        "progress" => says(WorkerSays::Progress { text: text.ok_or_else(|| missing("a text"))? }),
+        "progress" => WorkerSays::Progress { text: text.ok_or_else(|| missing("a text"))? },
         "cost" => {
             let usd = usd.ok_or_else(|| missing("usd"))?.to_string();
             let usd: Usd = usd.parse().map_err(|error| ApiError::bad_request(format!("usd: {error}")))?;
-            says(WorkerSays::Cost { usd, total: total.unwrap_or(false), tokens })
+            WorkerSays::Cost { usd, total: total.unwrap_or(false), tokens }
         }
-        _ => Err(ApiError::not_found("done, fail, release, checkpoint, progress and cost are what there is")),
-    }?;
-    let Some(says) = said else {
-        return command(&shared, &caller, Command::AgentEnds { agent, bead, token, how }).await;
+        _ => {
+            let known = "done, fail, release, checkpoint, progress and cost are what there is";
+            return Err(ApiError::not_found(known));
+        }
     };
     let token = token.ok_or_else(|| missing("the token of the claim"))?;
     command(&shared, &caller, Command::AgentSays { agent, bead, token, says }).await

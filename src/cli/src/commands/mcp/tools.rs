@@ -236,7 +236,8 @@ impl Tools {
     async fn say(&self, agent: Option<String>, bead: Option<String>, says: WorkerSays) -> Told {
         let agent = self.agent(agent.as_deref())?;
         let token = self.memory().token(&agent, bead.as_deref())?;
-        let command = Command::Worker { dispatch: token.to_string(), says };
+        let (name, bead) = (agent.to_string(), token.bead().to_string());
+        let command = Command::AgentSays { agent: name, bead, token: token.to_string(), says };
         let asked = self.command(&agent, command).await;
         told(&self.heed(&agent, &token, asked)?)
     }
