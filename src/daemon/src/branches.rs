@@ -26,12 +26,21 @@ pub(crate) enum GitJob {
     Compose(BeadId, MergeOrder),
     /// Move the base, from one commit to another.
     Land { bead: BeadId, order: MergeOrder, onto: String, commit: String },
-    /// See whether somebody else has merged a branch, which was last known at this commit.
-    Look(BeadId, MergeOrder, String),
+    /// See which of these branches somebody else has merged.
+    Look(Vec<Offer>),
     /// Take a worktree away.
     Remove(Condemned),
     /// See which branches of ours a repository has.
     List(PathBuf),
+}
+
+/// A branch that somebody else is to merge.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    pub(crate) bead: BeadId,
+    pub(crate) order: MergeOrder,
+    /// The commit it was last known at.
+    pub(crate) last_known: String,
 }
 
 /// What came of it.
@@ -43,6 +52,8 @@ pub(crate) enum GitNews {
     Landed { bead: BeadId, commit: String },
     /// The base was somewhere else than expected.
     Moved { bead: BeadId },
+    /// These branches are in their base, as these commits.
+    Looked(Vec<(BeadId, String)>),
     /// The branches of ours that a repository has.
     Branches(Vec<String>),
     /// A person has to look.
@@ -103,13 +114,7 @@ fn perform(job: GitJob) -> Option<GitNews> {
             Ok(Landed::Moved) => GitNews::Moved { bead },
             Err(error) => refused(bead, &error),
         }),
-        GitJob::Look(bead, order, last_known) => match is_in_base(&order, &last_known) {
-            Ok(commit) => commit.map(|commit| GitNews::Landed { bead, commit }),
-            Err(error) => {
-                warn!(%bead, %error, "cannot tell whether its branch is merged");
-                None
-            }
-        },
+        GitJob::Look(offers) => Some(GitNews::Looked(offers.into_iter().filter_map(found_in_base).collect())),
         GitJob::List(repo) => match branches_under(&repo, PREFIX) {
             Ok(names) => Some(GitNews::Branches(names)),
             Err(error) => {
@@ -121,6 +126,17 @@ fn perform(job: GitJob) -> Option<GitNews> {
             if let Err(error) = remove_worktree(&condemned) {
                 warn!(worktree = %condemned.path.display(), %error, "a worktree stays; see ym worktree list");
             }
+            None
+        }
+    }
+}
+
+fn found_in_base(offer: Offer) -> Option<(BeadId, String)> {
+    let Offer { bead, order, last_known } = offer;
+    match is_in_base(&order, &last_known) {
+        Ok(commit) => commit.map(|commit| (bead, commit)),
+        Err(error) => {
+            warn!(%bead, %error, "cannot tell whether its branch is merged");
             None
         }
     }

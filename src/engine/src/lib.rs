@@ -32,6 +32,7 @@ pub mod plan;
 pub mod preempt;
 mod queue;
 pub mod readiness;
+mod reason;
 mod refusal;
 mod retry;
 pub mod rig;

@@ -10,7 +10,7 @@ use yard_engine::{BeadId, DispatchId, Event, Recorded, RigName};
 use yard_workers::{Condemned, MergeOrder, Recovered, WorkerReport};
 
 use super::Core;
-use crate::branches::{self, GitJob, GitNews};
+use crate::branches::{self, GitJob, GitNews, Offer};
 use crate::launch;
 
 /// How often branches are looked at that somebody else is to merge.
@@ -27,13 +27,14 @@ impl Core {
                         tracing::warn!(dispatch = %run, %error, "cannot end the check of a merge");
                     }
                 }
-                Event::Merge(
-                    event @ (MergeEvent::Requested { .. }
-                    | MergeEvent::Began { .. }
-                    | MergeEvent::Checking { .. }
-                    | MergeEvent::Landing { .. }
-                    | MergeEvent::Merged { .. }),
-                ) => self.go_on_merging(event.bead()),
+                Event::Merge(MergeEvent::Withdrawn { .. }) => {}
+                Event::Merge(event @ (MergeEvent::Blocked { .. } | MergeEvent::Requeued { .. })) => {
+                    self.forget_checks_of(event.bead());
+                }
+                Event::Merge(event) => {
+                    self.forget_checks_of(event.bead());
+                    self.go_on_merging(event.bead());
+                }
                 Event::Dispatch(DispatchEvent::Ended { id, .. }) => self.clear_worktree_of(id),
                 _ => {}
             }
@@ -102,6 +103,14 @@ impl Core {
             GitNews::Moved { bead } => {
                 self.store.decide(now, |tx| tx.merge_overtaken(&bead, "the base moved meanwhile"));
             }
+            GitNews::Looked(found) => {
+                self.next_offers = Some(Instant::now() + LOOK_AT_OFFERS);
+                self.store.decide(now, |tx| {
+                    for (bead, commit) in &found {
+                        tx.merge_landed(bead, commit);
+                    }
+                });
+            }
             GitNews::Branches(names) => {
                 for made_for in names.iter().filter_map(|name| branches::dispatch_of(name)) {
                     self.clear_worktree(&made_for);
@@ -137,13 +146,36 @@ impl Core {
                 self.store.decide(now, |tx| tx.merge_check_lost(run, why));
             }
         }
-        self.checked.push(run.clone());
         true
     }
 
-    /// Forgets the claims of checks whose end is on disk now.
-    pub(super) fn forget_checks(&mut self) {
-        for run in std::mem::take(&mut self.checked) {
+    /// The last word of a run that nobody waits for any more, such as the check of a merge that was withdrawn.
+    pub(super) fn is_nobodys(&mut self, report: &WorkerReport) -> bool {
+        let run = report.dispatch();
+        if self.store.state().dispatch(run).is_some() {
+            return false;
+        }
+        match report {
+            WorkerReport::Ended { .. }
+            | WorkerReport::StartFailed { .. }
+            | WorkerReport::Lost { .. }
+            | WorkerReport::NeverRan { .. } => self.pool.forget(run),
+            WorkerReport::Running { .. }
+            | WorkerReport::Isolated { .. }
+            | WorkerReport::StepDone { .. }
+            | WorkerReport::Metered { .. } => {}
+        }
+        true
+    }
+
+    /// Removes the claims of a bead's checks that are over, now that this is on disk.
+    fn forget_checks_of(&mut self, bead: &BeadId) {
+        let state = self.store.state();
+        let tried = state.bead(bead).map_or(0, |entry| entry.work.attempts);
+        let runs = (1..=tried).map(|attempt| DispatchId::new(bead.clone(), attempt));
+        let is_over =
+            |run: &DispatchId| state.dispatch(run).is_none() && state.merge_checked_by(run).is_none();
+        for run in runs.filter(is_over).collect::<Vec<_>>() {
             self.pool.forget(&run);
         }
     }
@@ -185,21 +217,21 @@ impl Core {
 
     /// Asks from time to time whether somebody has merged what is offered.
     pub(super) fn look_at_offers(&mut self, at_once: bool) {
-        if !self.role.dispatches_by_itself() || !(at_once || self.next_offers <= Instant::now()) {
+        let is_time = at_once || self.next_offers.is_some_and(|at| at <= Instant::now());
+        if !self.role.dispatches_by_itself() || !is_time {
             return;
         }
-        self.next_offers = Instant::now() + LOOK_AT_OFFERS;
-        let offered: Vec<MergeRequest> = self
-            .store
-            .state()
-            .merges()
-            .filter(|merge| merge.stage == MergeStage::Offered || merge.problem().is_some())
-            .cloned()
+        let merges = self.store.state().merges();
+        let offered = merges.filter(|merge| merge.stage == MergeStage::Offered || merge.problem().is_some());
+        let offers: Vec<Offer> = offered
+            .filter_map(|merge| {
+                let (bead, last_known) = (merge.bead.clone(), merge.head.clone());
+                Some(Offer { bead, order: self.order_of(merge)?, last_known })
+            })
             .collect();
-        for merge in offered {
-            if let Some(order) = self.order_of(&merge) {
-                self.git.take(GitJob::Look(merge.bead.clone(), order, merge.head.clone()));
-            }
+        self.next_offers = offers.is_empty().then(|| Instant::now() + LOOK_AT_OFFERS);
+        if !offers.is_empty() {
+            self.git.take(GitJob::Look(offers));
         }
     }
 

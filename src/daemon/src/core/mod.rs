@@ -78,10 +78,8 @@ pub(crate) struct Core {
     git: GitHand,
     /// What git would say of what it was not even asked, for the next turn.
     own_news: Vec<GitNews>,
-    /// Checks of merged trees that have ended, whose claims can go once that is on disk.
-    checked: Vec<DispatchId>,
-    /// When branches are looked at next that somebody else is to merge.
-    next_offers: Instant,
+    /// When branches are looked at next that somebody else is to merge; none while that is under way.
+    next_offers: Option<Instant>,
     /// Actions that are to be sent once it is on disk that they are.
     to_send: Vec<DispatchId>,
     sources: Sources,
@@ -148,8 +146,7 @@ impl Core {
             git: GitHand::new(inputs),
             http,
             own_news: Vec::new(),
-            checked: Vec::new(),
-            next_offers: started,
+            next_offers: Some(started),
             to_send: Vec::new(),
             sources: Sources::default(),
             slow: Vec::new(),

@@ -39,6 +39,7 @@ impl Core {
                 info!("the journal takes writes again");
                 self.read_only = None;
                 self.perform(&events);
+                self.recover_merges();
                 self.settle(&events, Vec::new());
                 self.follow_sources_anew();
             }

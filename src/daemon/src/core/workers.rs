@@ -16,7 +16,7 @@ use crate::launch;
 
 impl Core {
     pub(super) fn take_report(&mut self, report: &WorkerReport) {
-        if self.take_check_report(report) {
+        if self.take_check_report(report) || self.is_nobodys(report) {
             return;
         }
         let now = self.now;
@@ -208,7 +208,6 @@ impl Core {
             }
         }
         self.perform_merges(events);
-        self.forget_checks();
         // What starts does not wait for tidying up.
         for id in ended {
             if self.is_action(id) {

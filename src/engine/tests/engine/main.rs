@@ -1,5 +1,6 @@
 //! The engine, seen from outside: commands and reports in, events and answers out.
 
+mod agent_claims;
 mod agent_happenings;
 mod agents;
 mod alerts;

@@ -138,6 +138,17 @@ impl<'a> Git<'a> {
         self.is_so(&["merge-base", "--is-ancestor", of, commit])
     }
 
+    /// Commits everything that git does not ignore, without hooks: what was forgotten must not be lost for one of them.
+    fn commit_all(self, message: &str) -> Result<(), GitError> {
+        if self.say(&["status", "--porcelain"])?.is_empty() {
+            return Ok(());
+        }
+        self.say(&["add", "--all"])?;
+        let mut commit = self.identity();
+        commit.extend(["commit", "--quiet", "--no-verify", "--no-gpg-sign", "-m", message]);
+        self.say(&commit).map(|_| ())
+    }
+
     /// Arguments that name somebody as the author, where nobody has told git who that is.
     fn identity(self) -> Vec<&'static str> {
         let known = self.output(&["var", "GIT_COMMITTER_IDENT"]).is_ok_and(|output| output.status.success());

@@ -26,15 +26,13 @@ pub fn remove_worktree(condemned: &Condemned) -> Result<(), GitError> {
     let _turn = Turn::wait(&condemned.path);
     if condemned.path.exists() {
         let inside = Git::at(&condemned.path);
-        if !inside.say(&["status", "--porcelain"])?.is_empty() {
-            let Some(message) = &condemned.commit_first else {
+        match &condemned.commit_first {
+            Some(message) => inside.commit_all(message)?,
+            None if inside.say(&["status", "--porcelain"])?.is_empty() => {}
+            None => {
                 let path = condemned.path.display();
                 return Err(GitError::Unfit(format!("{path} holds changes that are in no commit")));
-            };
-            inside.say(&["add", "--all"])?;
-            let mut commit = inside.identity();
-            commit.extend(["commit", "--quiet", "--no-verify", "--no-gpg-sign", "-m", message]);
-            inside.say(&commit)?;
+            }
         }
         keep_commits(inside, &condemned.path)?;
         no_submodules(inside, &condemned.path)?;

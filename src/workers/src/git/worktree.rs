@@ -116,13 +116,7 @@ pub(crate) fn finish(path: &Path, worktree: &Worktree, message: &str) -> Result<
             files.join(", ")
         )));
     }
-    if !git.say(&["status", "--porcelain"])?.is_empty() {
-        git.say(&["add", "--all"])?;
-        let mut commit = git.identity();
-        // Its own commits went through the hooks; what it forgot must not be lost for one of them.
-        commit.extend(["commit", "--quiet", "--no-verify", "--no-gpg-sign", "-m", message]);
-        git.say(&commit)?;
-    }
+    git.commit_all(message)?;
     let head = git.say(&["rev-parse", "--verify", "HEAD"])?;
     if git.branch_commit(&worktree.branch)?.as_ref() != Some(&head) {
         // It worked on another branch, or on none; what it left checked out is its work.

@@ -2,7 +2,6 @@
 //! record.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use serde_json::json;
 use yard_tests::dice::Dice;
@@ -56,7 +55,10 @@ fn survive_kills(base: &str) {
         repo.town.start_daemon();
         let begun = kill * beads / (kills + 1);
         wait_until("merges to be under way", || repo.town.events(Some("merge.began")).len() > begun);
-        std::thread::sleep(Duration::from_micros(dice.below(150_000)));
+        for _ in 0..dice.below(12) {
+            // Each look takes a moment: any point of a merge may be the next.
+            std::hint::black_box(repo.town.events(Some("merge.merged")));
+        }
         repo.town.kill_daemon();
         wait_until("what git was doing to be over", || !git_is_at_work(&repo));
         check_base(&repo, base, &first);
