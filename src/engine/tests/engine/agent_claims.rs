@@ -1,14 +1,15 @@
 //! Claims: who has a bead, for how long, and what becomes of it when it is let go.
 
-use yard_engine::agent::{AgentState, Message};
+use yard_engine::agent::{AgentState, Message, Registration};
 use yard_engine::alert::AlertKind;
 use yard_engine::bead::BeadStatus;
 use yard_engine::command::{AgentStatus, ClaimEnd, WorkerSays};
 use yard_engine::readiness::ReasonCode;
-use yard_engine::{Answer, Command, DispatchId, Millis, Standing};
+use yard_engine::settings::RigAssign;
+use yard_engine::{Answer, Command, Millis, Standing};
 
-use crate::agents::{agent_name, done, ids, pairs, registration, released};
-use crate::town::{Town, bead_id, rig_name};
+use crate::agents::{done, ids, pairs, registration, released};
+use crate::town::{Town, rig_name};
 
 #[test]
 fn claiming_again_changes_nothing_and_everybody_else_is_told_who_has_it() {

@@ -3,7 +3,7 @@
 use yard_engine::agent::{AgentState, Message, Process, Registration};
 use yard_engine::alert::AlertKind;
 use yard_engine::bead::BeadStatus;
-use yard_engine::command::{AgentStatus, AssignTo, ClaimEnd, WorkerSays};
+use yard_engine::command::{AgentStatus, AssignTo, ClaimEnd};
 use yard_engine::readiness::ReasonCode;
 use yard_engine::settings::RigAssign;
 use yard_engine::{AgentName, Answer, BeadId, Command, DispatchId, Millis, Refusal, Standing};
