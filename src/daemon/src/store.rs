@@ -42,6 +42,11 @@ impl Store {
         Ok(Self { journal, state: fold(loaded)?, pending: Vec::new(), checkpoint })
     }
 
+    /// Prepares for a long stay.
+    pub(crate) fn settle_in(&self) {
+        self.journal.settle_in();
+    }
+
     /// The state, with everything decided so far.
     pub(crate) fn state(&self) -> &State {
         &self.state

@@ -130,9 +130,7 @@ impl Source {
 
 /// Whether there is a WAL with anything in it beside the journal.
 fn has_wal(path: &Path) -> bool {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-wal");
-    fs::metadata(Path::new(&name)).is_ok_and(|it| it.len() > 0)
+    fs::metadata(wal::wal_of(path)).is_ok_and(|it| it.len() > 0)
 }
 
 /// A path as SQLite's URI.

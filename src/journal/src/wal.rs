@@ -6,6 +6,9 @@
 //! WAL from its beginning instead of growing it.
 
 use std::ffi::c_int;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -27,6 +30,12 @@ const CAUGHT_UP: u32 = 100;
 
 /// Passes beside the writer before the one in its turn.
 const PASSES: u32 = 8;
+
+/// How long the WAL is made in advance, in bytes: what it holds when a round is due, and what is written meanwhile.
+const ROOM: u64 = (LIMIT as u64 + 1000) * (4096 + 24);
+
+/// A disk with less free space than so many times [`ROOM`] keeps it for what happens.
+const PLENTY: u64 = 16;
 
 /// Opens a connection that checkpoints only when told to, and when it is the last one to close. (Then SQLite also
 /// deletes the WAL. Keeping it was slower: the next command had to read it all, to find nothing new.)
@@ -98,6 +107,14 @@ impl WalKeeper {
         self.shared.fsync_failed.store(true, Relaxed);
     }
 
+    /// Writes the WAL in advance, on a thread of its own: overwriting a file costs one write per sync, and making it
+    /// longer costs several. A failure costs only that.
+    pub(crate) fn make_room(&self) {
+        let (path, shared) = (wal_of(&self.path), Arc::clone(&self.shared));
+        let named = thread::Builder::new().name("ym-wal-room".to_owned());
+        let _ = named.spawn(move || make_room(&path, &shared));
+    }
+
     /// After a commit: asks for a round if one is due. Never waits.
     pub(crate) fn tidy(&mut self) {
         let frames = self.shared.frames.load(Relaxed);
@@ -145,6 +162,38 @@ impl WalKeeper {
             pass(writer).map(|_| ())
         };
     }
+}
+
+/// Where SQLite keeps the WAL of a database.
+pub(crate) fn wal_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}
+
+/// Fills the WAL up with zeros, which SQLite takes for its end.
+fn make_room(wal: &Path, shared: &Shared) -> io::Result<()> {
+    // SQLite locks the database and its index, never this file, so that closing it again gives no lock away.
+    let file = OpenOptions::new().write(true).open(wal)?;
+    let free = nix::sys::statvfs::fstatvfs(&file)?;
+    if free.blocks_available().saturating_mul(free.fragment_size()) < ROOM * PLENTY {
+        return Ok(());
+    }
+    let zeros = vec![0; 1 << 20];
+    let turn = shared.turn();
+    let length = file.metadata()?.len();
+    let mut at = length;
+    while at < ROOM {
+        let piece = &zeros[..zeros.len().min((ROOM - at) as usize)];
+        if let Err(error) = file.write_all_at(piece, at) {
+            // Zeros are in nobody's way, but the space they take may be.
+            file.set_len(length)?;
+            return Err(error);
+        }
+        at += piece.len() as u64;
+    }
+    drop(turn);
+    file.sync_data()
 }
 
 /// The thread: one round per request, until the writer hangs up.

@@ -49,6 +49,11 @@ impl Journal {
         Ok(Self { conn, wal, sealer: Sealer::default(), tip })
     }
 
+    /// Prepares for many appends, beside them: for whoever stays.
+    pub fn settle_in(&self) {
+        self.wal.make_room();
+    }
+
     /// The last checkpoint and all events after it, verified. Appends continue from what was read.
     pub fn load(&mut self) -> Result<Loaded, JournalError> {
         let tx = self.conn.unchecked_transaction()?;

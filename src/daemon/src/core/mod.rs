@@ -46,6 +46,8 @@ const LAZY: Duration = Duration::from_millis(5);
 const LOOK_AROUND: Duration = Duration::from_secs(1);
 /// Beads the safety scan looks at in one turn: about a millisecond's worth.
 const SCAN_SLICE: usize = 500;
+/// Idle shims that are kept although nothing waits for them.
+const SHIMS_KEPT: usize = 4;
 /// Extra time for a drain after its grace, for the shims to write their records.
 const DRAIN_SLACK: Duration = Duration::from_secs(2);
 
@@ -178,6 +180,9 @@ impl Core {
             Err(error) => core.lost_the_disk(&error),
         }
         core.serve_http();
+        if role.dispatches_by_itself() {
+            core.store.settle_in();
+        }
         Ok(core)
     }
 
@@ -213,6 +218,7 @@ impl Core {
     fn gather(&mut self) -> Vec<Input> {
         let mut batch = self.take_inputs();
         if batch.is_empty() {
+            self.pool.stand_by(self.starts_to_expect());
             self.pool.attend(self.time_to_sleep());
             batch = self.take_inputs();
         }

@@ -9,7 +9,7 @@ use yard_engine::dispatch::{Dispatch, StopReason};
 use yard_engine::{DispatchId, Settings, Timestamp, Tx};
 use yard_journal::JournalError;
 
-use super::{Core, DRAIN_SLACK, Drain, LOOK_AROUND, SCAN_SLICE, ScanFrom};
+use super::{Core, DRAIN_SLACK, Drain, LOOK_AROUND, SCAN_SLICE, SHIMS_KEPT, ScanFrom};
 use crate::clock::instant_after;
 use crate::input::ReplyTo;
 use crate::stamp::FileStamp;
@@ -99,6 +99,7 @@ impl Core {
         for id in slow {
             self.store.decide(now, |tx| tx.terminate(&id, StopReason::SpawnTimeout, false, "scheduler"));
         }
+        self.pool.stand_down(self.starts_to_expect().max(SHIMS_KEPT));
         self.scanning = Some(ScanFrom(None));
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use tracing::warn;
+use yard_engine::capacity::Limit;
 use yard_engine::command::{Recovery, RecoveryKind};
 use yard_engine::dispatch::{DispatchEvent, Next, Outcome, StopReason};
 use yard_engine::preempt::{Method, PreemptionEvent};
@@ -69,6 +70,17 @@ impl Core {
                 self.store.decide(now, |tx| tx.worker_not_started(dispatch, why));
             }
         }
+    }
+
+    /// How many workers may have to be started at once when one of those that run ends: all that wait, as far as there is
+    /// room.
+    pub(super) fn starts_to_expect(&self) -> usize {
+        let state = self.store.state();
+        if !self.dispatches() || state.pause().is_some() || state.live_workers().next().is_none() {
+            return 0;
+        }
+        let room = state.room(&Limit::Town).free().unwrap_or(u64::MAX);
+        state.open_context_count().min(usize::try_from(room).unwrap_or(usize::MAX))
     }
 
     /// Finds out about every dispatch that the journal says is live: adopt, finish, revoke or declare lost.

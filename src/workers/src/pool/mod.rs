@@ -12,7 +12,7 @@ mod table;
 mod tidy;
 mod window;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -32,11 +32,11 @@ use crate::shim::REPORTS;
 use crate::socket::socket_address;
 use crate::spec::{RunSpec, StartOrder, Surface};
 use crate::sys::{self, now};
-use crate::wire::{self, Inbox, SpecSource, ToShim};
+use crate::wire::{self, SpecSource, ToShim};
 use attend::{LISTENER, Shared, WAKE};
 use server::ForkServer;
 pub use server::Helper;
-use table::{Live, Patience, Shim, Watched};
+use table::{Live, MAX_IDLE, Patience, Shim, Watched};
 use window::Opener;
 
 /// What a shim may need beyond the grace of a stop request before it counts as hanging.
@@ -54,6 +54,8 @@ pub struct LocalPool {
     woken: UnixStream,
     waker: Waker,
     frame: Vec<u8>,
+    /// Dispatches whose orders went to their shims without a file, which therefore need not be looked for.
+    inline: HashSet<DispatchId>,
     shim_patience: Duration,
     /// The thread that opens windows.
     opener: Option<Opener>,
@@ -96,8 +98,18 @@ impl LocalPool {
         let shared = Arc::new(Shared::new(run_dir, report, waker.clone())?);
         shared.poller.add(listener.as_fd(), LISTENER)?;
         shared.poller.add(woken.as_fd(), WAKE)?;
-        let (server, opener, frame, shim_patience) = (None, None, Vec::new(), SHIM_PATIENCE);
-        Ok(Self { shared, helper, server, listener, woken, waker, frame, shim_patience, opener })
+        Ok(Self {
+            shared,
+            helper,
+            server: None,
+            listener,
+            woken,
+            waker,
+            frame: Vec::new(),
+            inline: HashSet::new(),
+            shim_patience: SHIM_PATIENCE,
+            opener: None,
+        })
     }
 
     /// Waits for news of workers, not longer than this, and passes on what there is. The thread that owns the pool
@@ -130,7 +142,9 @@ impl LocalPool {
             if settle::examine(&path, "it was not handed over").is_err() {
                 std::fs::remove_file(&path)?;
             }
-            tidy::remove_order(&path);
+            if !self.inline.remove(&dispatch) {
+                tidy::remove_order(&path);
+            }
         }
         handed
     }
@@ -146,6 +160,7 @@ impl LocalPool {
         self.frame.clear();
         wire::encode(&start, &mut self.frame)?;
         if self.frame.len() <= wire::INLINE_LIMIT {
+            self.inline.insert(dispatch.clone());
             return Ok(());
         }
         let ToShim::Start { spec, .. } = start else {
@@ -186,11 +201,37 @@ impl LocalPool {
         if sys::transmit(&socket, &self.frame)? != self.frame.len() {
             return Err(io::Error::new(io::ErrorKind::WriteZero, "the order was cut off"));
         }
-        let shim =
-            Shim { socket, inbox: Inbox::default(), dispatch: Some(dispatch.clone()), last_words: None };
-        table.watched.insert(token, Watched::Shim(shim));
+        table.watched.insert(token, Watched::Shim(Shim::new(socket, Some(dispatch.clone()))));
         table.live.insert(dispatch.clone(), Live { shim: Some(token), running: None });
         Ok(())
+    }
+
+    /// Sees to it that so many shims stand by, as far as that is sensible: whoever is about to start many at once need not
+    /// wait for them to be made.
+    pub fn stand_by(&mut self, wanted: usize) {
+        let idle = self.shared.table().idle.len();
+        for _ in idle..wanted.min(MAX_IDLE) {
+            // Without one it is made when it is needed, and what is wrong then is said.
+            let Ok(socket) = self.new_shim() else { return };
+            let mut table = self.shared.table();
+            let token = table.token();
+            if self.shared.poller.add(socket.as_fd(), token).is_err() {
+                return;
+            }
+            table.watched.insert(token, Watched::Shim(Shim::new(socket, None)));
+            table.idle.push(token);
+        }
+    }
+
+    /// Lets idle shims go, down to so many; those that were idle longest first.
+    pub fn stand_down(&mut self, wanted: usize) {
+        let mut table = self.shared.table();
+        let surplus = table.idle.len().saturating_sub(wanted);
+        for token in table.idle.drain(..surplus).collect::<Vec<_>>() {
+            if let Some(Watched::Shim(shim)) = table.watched.remove(&token) {
+                self.shared.poller.remove(shim.socket.as_fd());
+            }
+        }
     }
 
     /// Asks the fork server for a shim, starting the server if there is none. The connection works at once, because
@@ -280,7 +321,8 @@ impl LocalPool {
 
     /// Removes the claim of a dispatch whose end is durable in the journal.
     pub fn forget(&mut self, dispatch: &DispatchId) {
-        tidy::remove(&self.shared.claim(dispatch));
+        let claim = self.shared.claim(dispatch);
+        if self.inline.remove(dispatch) { tidy::remove_claim(&claim) } else { tidy::remove(&claim) }
     }
 
     /// Removes the claims of all other dispatches: those a former daemon had no time to forget. Whatever still holds its

@@ -10,7 +10,7 @@ use crate::sys;
 use crate::wire::Inbox;
 
 /// Idle shims beyond this number are let go.
-pub(super) const MAX_IDLE: usize = 64;
+pub(super) const MAX_IDLE: usize = 128;
 
 /// A shim made for this pool.
 pub(super) struct Shim {
@@ -20,6 +20,12 @@ pub(super) struct Shim {
     pub dispatch: Option<DispatchId>,
     /// What it said before its connection ended.
     pub last_words: Option<String>,
+}
+
+impl Shim {
+    pub(super) fn new(socket: UnixStream, dispatch: Option<DispatchId>) -> Self {
+        Self { socket, inbox: Inbox::default(), dispatch, last_words: None }
+    }
 }
 
 /// Something the pool watches.

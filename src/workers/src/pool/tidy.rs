@@ -8,9 +8,14 @@ use crate::shim::environment_file;
 
 /// Removes a claim and what belongs to it.
 pub(super) fn remove(claim: &Path) {
+    remove_claim(claim);
+    remove_order(claim);
+}
+
+/// Removes a claim whose order left no file.
+pub(super) fn remove_claim(claim: &Path) {
     // A file that stays is only clutter, and the next daemon looks for it.
     let _ = std::fs::remove_file(claim);
-    remove_order(claim);
 }
 
 /// Removes an order that no shim has taken.

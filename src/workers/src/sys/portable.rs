@@ -340,6 +340,9 @@ impl Groups {
     pub(crate) fn leave(self) {}
 
     /// Nothing to tidy up.
+    pub(crate) fn tidy(&mut self) {}
+
+    /// Nothing to tidy up.
     pub(crate) fn clean_up(&mut self) -> bool {
         true
     }

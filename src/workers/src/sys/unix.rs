@@ -111,11 +111,17 @@ fn dispose(signal: Signal, handler: SigHandler) {
     let _ = unsafe { sigaction(signal, &action) };
 }
 
-/// The fork server outlives Ctrl-C and hang-ups, and its dead children vanish by themselves.
-pub(crate) fn ignore_terminal_and_children() {
-    for signal in [Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCHLD, Signal::SIGPIPE] {
+/// From now on this process outlives Ctrl-C, hang-ups and whoever does not listen any more.
+pub(crate) fn ignore_terminal() {
+    for signal in [Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGPIPE] {
         dispose(signal, SigHandler::SigIgn);
     }
+}
+
+/// The same, and its dead children vanish by themselves.
+pub(crate) fn ignore_terminal_and_children() {
+    ignore_terminal();
+    dispose(Signal::SIGCHLD, SigHandler::SigIgn);
 }
 
 /// Gives every signal its default meaning, as a payload expects it.

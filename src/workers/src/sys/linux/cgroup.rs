@@ -64,14 +64,18 @@ impl Groups {
         Some((forked.ok()?, group))
     }
 
-    /// A new group; those that have become empty go at the same time.
+    /// A new group.
     fn make(&mut self) -> Option<PathBuf> {
         let home = self.home.as_ref()?;
-        remove_empty(home);
         self.made += 1;
         let group = home.join(self.made.to_string());
         fs::create_dir(&group).ok()?;
         Some(group)
+    }
+
+    /// Removes the groups of children that have ended.
+    pub(crate) fn tidy(&mut self) {
+        self.home.iter().for_each(|home| remove_empty(home));
     }
 
     /// Removes what can be removed; true when nothing is left.
