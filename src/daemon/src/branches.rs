@@ -21,11 +21,20 @@ use crate::town::TownDir;
 
 /// Something git is to do.
 #[derive(Debug)]
-pub(crate) enum GitJob {
+pub enum GitJob {
     /// Make the merged tree of a bead's branch.
     Compose(BeadId, MergeOrder),
     /// Move the base, from one commit to another.
-    Land { bead: BeadId, order: MergeOrder, onto: String, commit: String },
+    Land {
+        /// Whose branch.
+        bead: BeadId,
+        /// What is merged into what.
+        order: MergeOrder,
+        /// Where the base is expected to stand.
+        onto: String,
+        /// Where it is to stand.
+        commit: String,
+    },
     /// See which of these branches somebody else has merged.
     Look(Vec<Offer>),
     /// Take a worktree away.
@@ -36,28 +45,50 @@ pub(crate) enum GitJob {
 
 /// A branch that somebody else is to merge.
 #[derive(Debug)]
-pub(crate) struct Offer {
-    pub(crate) bead: BeadId,
-    pub(crate) order: MergeOrder,
+pub struct Offer {
+    /// Whose branch.
+    pub bead: BeadId,
+    /// What is to be merged into what.
+    pub order: MergeOrder,
     /// The commit it was last known at.
-    pub(crate) last_known: String,
+    pub last_known: String,
 }
 
 /// What came of it.
-#[derive(Debug)]
-pub(crate) enum GitNews {
-    /// A merged tree is there, for a base that stood at `onto`.
-    Composed { bead: BeadId, onto: String, commit: String },
+#[derive(Debug, Clone)]
+pub enum GitNews {
+    /// A merged tree is there.
+    Composed {
+        /// Whose branch.
+        bead: BeadId,
+        /// Where the base stood.
+        onto: String,
+        /// The merged commit.
+        commit: String,
+    },
     /// The base has it.
-    Landed { bead: BeadId, commit: String },
+    Landed {
+        /// Whose branch.
+        bead: BeadId,
+        /// The commit it is in as.
+        commit: String,
+    },
     /// The base was somewhere else than expected.
-    Moved { bead: BeadId },
+    Moved {
+        /// Whose branch was to be merged.
+        bead: BeadId,
+    },
     /// These branches are in their base, as these commits.
     Looked(Vec<(BeadId, String)>),
     /// The branches of ours that a repository has.
     Branches(Vec<String>),
     /// A person has to look.
-    Blocked { bead: BeadId, problem: MergeProblem },
+    Blocked {
+        /// Whose branch.
+        bead: BeadId,
+        /// At what.
+        problem: MergeProblem,
+    },
 }
 
 /// The thread that lets git work, one job after the other.

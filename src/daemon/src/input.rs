@@ -70,19 +70,22 @@ pub(crate) enum Input {
 #[derive(Debug, Clone)]
 pub(crate) struct Inputs {
     sender: std::sync::mpsc::Sender<Input>,
-    waker: Waker,
+    /// None where nobody waits but the one who sends.
+    waker: Option<Waker>,
 }
 
 impl Inputs {
     /// A way in for whoever is not the loop itself.
-    pub(crate) fn new(sender: std::sync::mpsc::Sender<Input>, waker: Waker) -> Self {
+    pub(crate) fn new(sender: std::sync::mpsc::Sender<Input>, waker: Option<Waker>) -> Self {
         Self { sender, waker }
     }
 
     /// Sends; false when the loop has ended.
     pub(crate) fn send(&self, input: Input) -> bool {
         let sent = self.sender.send(input).is_ok();
-        self.waker.wake();
+        if let Some(waker) = &self.waker {
+            waker.wake();
+        }
         sent
     }
 }

@@ -36,7 +36,11 @@ pub(crate) struct Store {
 impl Store {
     /// Opens the journal and folds it.
     pub(crate) fn open(town: &TownDir) -> Result<Self, StoreError> {
-        let mut journal = Journal::open(&town.journal())?;
+        Self::load(Journal::open(&town.journal())?)
+    }
+
+    /// Folds a journal that is open.
+    pub(crate) fn load(mut journal: Journal) -> Result<Self, StoreError> {
         let loaded = journal.load()?;
         let checkpoint = loaded.checkpoint_seq;
         Ok(Self { journal, state: fold(loaded)?, pending: Vec::new(), checkpoint })
@@ -86,9 +90,11 @@ impl Store {
     pub(crate) fn checkpoint_if_due(&mut self, idle: bool) -> Result<(), StoreError> {
         let events = self.state.seq().0 - self.checkpoint.0;
         let due = self.state.changed_records() >= CHECKPOINT_AT || (idle && events >= CHECKPOINT_WHEN_IDLE);
-        if !due {
-            return Ok(());
-        }
+        if due { self.checkpoint_now() } else { Ok(()) }
+    }
+
+    /// Takes a checkpoint.
+    pub(crate) fn checkpoint_now(&mut self) -> Result<(), StoreError> {
         let rows: Vec<EntityRow> = self
             .state
             .take_changed_records()

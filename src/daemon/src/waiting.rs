@@ -54,7 +54,7 @@ impl Waiters {
     }
 
     /// Adds a client, which may be answered at the next look.
-    pub(crate) fn add(&mut self, state: &State, reply_to: ReplyTo, wait: WaitFor) {
+    pub(crate) fn add(&mut self, state: &State, now: Instant, reply_to: ReplyTo, wait: WaitFor) {
         let mut wanted = wait.ids;
         if wait.all {
             wanted.extend(state.open_contexts().map(|c| c.bead().clone()));
@@ -63,8 +63,7 @@ impl Waiters {
         }
         let pending = wanted.clone();
         let WaitFor { all, summary, until, .. } = wait;
-        let next_walk = Instant::now();
-        self.0.push(Waiter { reply_to, wanted, pending, all, summary, until, next_walk });
+        self.0.push(Waiter { reply_to, wanted, pending, all, summary, until, next_walk: now });
     }
 
     /// Takes note of new work, for those who wait for everything.
@@ -83,15 +82,14 @@ impl Waiters {
     }
 
     /// Answers whoever need not wait any longer. `dispatches_by_itself` says whether waiting work can start.
-    pub(crate) fn look(&mut self, state: &State, dispatches_by_itself: bool) {
-        let now = Instant::now();
+    pub(crate) fn look(&mut self, state: &State, now: Instant, dispatches_by_itself: bool) {
         let mut left = Vec::new();
         for mut waiter in std::mem::take(&mut self.0) {
             if waiter.reply_to.is_gone() {
                 continue;
             }
             let timed_out = waiter.until.is_some_and(|t| t <= now);
-            if waiter.is_over(state, dispatches_by_itself) || timed_out {
+            if waiter.is_over(state, now, dispatches_by_itself) || timed_out {
                 waiter.answer(state, timed_out);
             } else {
                 left.push(waiter);
@@ -108,7 +106,7 @@ fn has_ended(state: &State, id: &BeadId) -> bool {
 }
 
 impl Waiter {
-    fn is_over(&mut self, state: &State, dispatches_by_itself: bool) -> bool {
+    fn is_over(&mut self, state: &State, now: Instant, dispatches_by_itself: bool) -> bool {
         if self.all {
             // The town as a whole stands still when nothing runs, nothing could start and nothing becomes due. Looking
             // at every bead would take too long in a large town.
@@ -122,7 +120,6 @@ impl Waiter {
             return true;
         }
         // Whether the rest can move takes a walk over the graph: not in every turn while something runs.
-        let now = Instant::now();
         if state.live_count() > 0 && now < self.next_walk {
             return false;
         }

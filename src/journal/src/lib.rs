@@ -24,4 +24,5 @@ pub use query::EventQuery;
 pub use reader::Reader;
 pub use row::{EntityRow, Loaded, Row};
 pub use schema::SCHEMA_VERSION;
+pub use wal::OtherDisk;
 pub use writer::Journal;

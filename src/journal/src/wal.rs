@@ -40,9 +40,26 @@ const PLENTY: u64 = 16;
 /// Opens a connection that checkpoints only when told to, and when it is the last one to close. (Then SQLite also
 /// deletes the WAL. Keeping it was slower: the next command had to read it all, to find nothing new.)
 pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, JournalError> {
-    let conn = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    prepare(Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?)
+}
+
+/// The same on another disk.
+pub(crate) fn connect_on(disk: OtherDisk, path: &Path, flags: OpenFlags) -> Result<Connection, JournalError> {
+    prepare(Connection::open_with_flags_and_vfs(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX, disk.vfs)?)
+}
+
+fn prepare(conn: Connection) -> Result<Connection, JournalError> {
     conn.pragma_update(None, "wal_autocheckpoint", 0)?;
     Ok(conn)
+}
+
+/// A disk that is not the system's, for simulations. Everything happens on the caller's thread there.
+#[derive(Debug, Clone, Copy)]
+pub struct OtherDisk {
+    /// SQLite's name for it, under which it is registered as a VFS.
+    pub vfs: &'static str,
+    /// Frames after which the WAL is copied back.
+    pub wal_limit: u32,
 }
 
 /// What the writer and the thread both see.
@@ -69,19 +86,29 @@ impl Shared {
 /// The writer's side of the arrangement.
 pub(crate) struct WalKeeper {
     path: PathBuf,
+    /// None in real life.
+    disk: Option<OtherDisk>,
+    limit: u32,
     shared: Arc<Shared>,
     /// Started when first needed: most commands never write that much.
     thread: Option<(SyncSender<()>, JoinHandle<()>)>,
+    /// The thread's own connection, where there is no thread.
+    own: Option<Connection>,
 }
 
 impl WalKeeper {
     /// Watches the commits of the writer's connection.
-    pub(crate) fn watch(conn: &mut Connection, path: &Path) -> Result<Self, JournalError> {
+    pub(crate) fn watch(
+        conn: &mut Connection,
+        path: &Path,
+        disk: Option<OtherDisk>,
+    ) -> Result<Self, JournalError> {
+        let limit = disk.map_or(LIMIT, |disk| disk.wal_limit);
         let shared = Arc::new(Shared {
             turn: Mutex::new(()),
             queue: Mutex::new(()),
             frames: AtomicU32::new(0),
-            due: AtomicU32::new(LIMIT),
+            due: AtomicU32::new(limit),
             fsync_failed: AtomicBool::new(false),
         });
         let seen = Arc::clone(&shared);
@@ -89,7 +116,7 @@ impl WalKeeper {
             seen.frames.store(frames.max(0) as u32, Relaxed);
             Ok(())
         }))?;
-        Ok(Self { path: path.to_owned(), shared, thread: None })
+        Ok(Self { path: path.to_owned(), disk, limit, shared, thread: None, own: None })
     }
 
     /// The writer's turn: while the guard lives, no last pass runs.
@@ -110,6 +137,9 @@ impl WalKeeper {
     /// Writes the WAL in advance, on a thread of its own: overwriting a file costs one write per sync, and making it
     /// longer costs several. A failure costs only that.
     pub(crate) fn make_room(&self) {
+        if self.disk.is_some() {
+            return;
+        }
         let (path, shared) = (wal_of(&self.path), Arc::clone(&self.shared));
         let named = thread::Builder::new().name("ym-wal-room".to_owned());
         let _ = named.spawn(move || make_room(&path, &shared));
@@ -118,8 +148,8 @@ impl WalKeeper {
     /// After a commit: asks for a round if one is due. Never waits.
     pub(crate) fn tidy(&mut self) {
         let frames = self.shared.frames.load(Relaxed);
-        if frames < LIMIT {
-            self.shared.due.store(LIMIT, Relaxed);
+        if frames < self.limit {
+            self.shared.due.store(self.limit, Relaxed);
         } else if frames >= self.shared.due.load(Relaxed) {
             self.nudge();
         }
@@ -134,6 +164,10 @@ impl WalKeeper {
     /// Asks for a round. A full channel means one is coming anyway; a thread that cannot be started is tried
     /// again with the next commit.
     fn nudge(&mut self) {
+        if let Some(disk) = self.disk {
+            let connect = || connect_on(disk, &self.path, OpenFlags::SQLITE_OPEN_READ_WRITE);
+            return keep_once(&mut self.own, connect, &self.shared, self.limit);
+        }
         if self.thread.is_none() {
             let (ask, asked) = sync_channel(1);
             let (path, shared) = (self.path.clone(), Arc::clone(&self.shared));
@@ -151,6 +185,7 @@ impl WalKeeper {
             drop(ask);
             let _ = thread.join();
         }
+        self.own = None;
         // A failure costs nothing: the WAL is still there, and whoever opens the journal next reads it.
         let _ = if self.fsync_failed() {
             // A disk that fails to sync gets no chance to replace what it has already stored.
@@ -199,21 +234,32 @@ fn make_room(wal: &Path, shared: &Shared) -> io::Result<()> {
 /// The thread: one round per request, until the writer hangs up.
 fn keep(path: &Path, shared: &Shared, asked: &Receiver<()>) {
     let mut conn = None;
+    let connect = || connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE);
     while asked.recv().is_ok() {
-        // Asked for while the last round ran, and done by it.
-        if shared.frames.load(Relaxed) < shared.due.load(Relaxed) {
-            continue;
-        }
-        if conn.is_none() {
-            conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(joined).ok();
-        }
-        let Some(conn) = &conn else { continue };
-        match round(conn, shared) {
-            Ok(frames) => shared.due.store(frames.saturating_add(LIMIT), Relaxed),
-            Err(JournalError::Fsync) => shared.fsync_failed.store(true, Relaxed),
-            // A full disk, say. The WAL keeps everything; the next commit asks again.
-            Err(_) => {}
-        }
+        keep_once(&mut conn, connect, shared, LIMIT);
+    }
+}
+
+/// One round, if it is still due.
+fn keep_once(
+    conn: &mut Option<Connection>,
+    connect: impl FnOnce() -> Result<Connection, JournalError>,
+    shared: &Shared,
+    limit: u32,
+) {
+    // Asked for while the last round ran, and done by it.
+    if shared.frames.load(Relaxed) < shared.due.load(Relaxed) {
+        return;
+    }
+    if conn.is_none() {
+        *conn = connect().and_then(joined).ok();
+    }
+    let Some(conn) = &conn else { return };
+    match round(conn, shared) {
+        Ok(frames) => shared.due.store(frames.saturating_add(limit), Relaxed),
+        Err(JournalError::Fsync) => shared.fsync_failed.store(true, Relaxed),
+        // A full disk, say. The WAL keeps everything; the next commit asks again.
+        Err(_) => {}
     }
 }
 
@@ -254,7 +300,7 @@ mod tests {
         let mut conn = Connection::open(path).unwrap();
         conn.pragma_update(None, "journal_mode", "wal").unwrap();
         conn.execute_batch("CREATE TABLE t (x)").unwrap();
-        let keeper = WalKeeper::watch(&mut conn, path).unwrap();
+        let keeper = WalKeeper::watch(&mut conn, path, None).unwrap();
         (conn, keeper)
     }
 

@@ -11,7 +11,7 @@ use yard_engine::Seq;
 use crate::chain::Sealer;
 use crate::load::{self, Link};
 use crate::wal::{self, WalKeeper};
-use crate::{EntityRow, JournalError, Loaded, Row, schema};
+use crate::{EntityRow, JournalError, Loaded, OtherDisk, Row, schema};
 
 /// The WAL is overwritten, not shrunk, unless one huge transaction has blown it up beyond this size (in bytes).
 const WAL_KEPT: i64 = 64 << 20;
@@ -28,7 +28,16 @@ impl Journal {
     /// Opens the journal, and creates it (readable by its owner only) where there is none.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
         schema::create_file(path)?;
-        let mut conn = wal::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        Self::open_with(wal::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path, None)
+    }
+
+    /// Opens or creates the journal on another disk than the system's.
+    pub fn open_on(disk: OtherDisk, path: &Path) -> Result<Self, JournalError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        Self::open_with(wal::connect_on(disk, path, flags)?, path, Some(disk))
+    }
+
+    fn open_with(mut conn: Connection, path: &Path, disk: Option<OtherDisk>) -> Result<Self, JournalError> {
         schema::inspect(&conn)?;
         // SQLite opens what it may not write for reading only, without a word.
         if conn.is_readonly(MAIN_DB)? {
@@ -44,7 +53,7 @@ impl Journal {
         conn.pragma_update(None, "journal_size_limit", WAL_KEPT)?;
         conn.pragma_update(None, "cache_size", -32 * 1024)?;
         schema::ensure(&mut conn)?;
-        let wal = WalKeeper::watch(&mut conn, path)?;
+        let wal = WalKeeper::watch(&mut conn, path, disk)?;
         let tip = load::tip(&conn, &load::meta(&conn)?)?;
         Ok(Self { conn, wal, sealer: Sealer::default(), tip })
     }

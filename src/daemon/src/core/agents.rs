@@ -12,7 +12,6 @@ use yard_workers::process_mark;
 
 use super::alerts::tell_command;
 use super::{Core, Owed};
-use crate::clock::instant_after;
 use crate::input::{Input, ReplyTo};
 
 /// Somebody who waits for mail.
@@ -60,7 +59,7 @@ impl Core {
         if self.mail_waiters.is_empty() {
             return;
         }
-        let (now, stopping) = (Instant::now(), self.drain.is_some());
+        let (now, stopping) = (self.clock.instant(), self.drain.is_some());
         for waiter in std::mem::take(&mut self.mail_waiters) {
             if waiter.reply_to.is_gone() {
                 continue;
@@ -125,9 +124,16 @@ impl Core {
             let waits = self.mail_waiters.iter().any(|it| it.agent == name && !it.reply_to.is_gone());
             if waits {
                 self.store.decide(self.now, |tx| tx.agent_heard(&name));
-            } else if process.is_some_and(|process| is_alive(&process)) {
+            } else if process.is_some_and(|process| self.lives(&process)) {
                 self.store.decide(self.now, |tx| tx.agent_lives(&name));
             }
+        }
+    }
+
+    fn lives(&mut self, process: &Process) -> bool {
+        match &mut self.stage {
+            Some(stage) => stage.lives(process),
+            None => process_mark(process.pid).is_some_and(|mark| mark == process.mark),
         }
     }
 
@@ -139,10 +145,16 @@ impl Core {
         self.mailing.keep(|key| keys.contains(key));
         let free = self.mailing.free();
         let state = self.store.state();
-        let due = untold.iter().filter(|(to, message)| self.mailing.is_due(&(to.clone(), message.id())));
+        let now = self.clock.instant();
+        let due = untold.iter().filter(|(to, message)| self.mailing.is_due(&(to.clone(), message.id()), now));
         let due: Vec<(AgentName, MessageView)> =
             due.take(free).map(|(to, one)| (to.clone(), views::message(state, to, one))).collect();
         for (to, message) in due {
+            if let Some(stage) = &mut self.stage {
+                stage.tell_message(&to, message.id);
+                self.mailing.began((to, message.id));
+                continue;
+            }
             let (town, argv, inputs, key) =
                 (self.town.clone(), argv.clone(), self.inputs(), (to.clone(), message.id));
             let spawned = std::thread::Builder::new().name("ym-hook".to_owned()).spawn(move || {
@@ -165,7 +177,7 @@ impl Core {
         let key = (agent, message);
         if let Some(error) = &error {
             let wait = self.store.state().settings().alerts_retry;
-            let again = self.mailing.failed(&key, instant_after(wait.duration()));
+            let again = self.mailing.failed(&key, self.clock.instant_after(wait.duration()));
             warn!(agent = %key.0, message, error, again, "the hook failed");
             if again {
                 return;
@@ -174,8 +186,4 @@ impl Core {
         self.mailing.forget(&key);
         self.store.decide(self.now, |tx| tx.message_told(&key.0, message, error));
     }
-}
-
-fn is_alive(process: &Process) -> bool {
-    process_mark(process.pid).is_some_and(|mark| mark == process.mark)
 }

@@ -14,7 +14,6 @@ use yard_engine::AlertId;
 use yard_engine::alert::AlertKind;
 
 use super::Core;
-use crate::clock::instant_after;
 use crate::input::Input;
 use crate::town::TownDir;
 
@@ -62,8 +61,8 @@ impl<K: Clone + Ord> Telling<K> {
     }
 
     /// Whether this is to be told now.
-    pub(super) fn is_due(&self, id: &K) -> bool {
-        self.0.get(id).is_none_or(|attempt| attempt.again.is_some_and(|again| again <= Instant::now()))
+    pub(super) fn is_due(&self, id: &K, now: Instant) -> bool {
+        self.0.get(id).is_none_or(|attempt| attempt.again.is_some_and(|again| again <= now))
     }
 
     pub(super) fn began(&mut self, id: K) {
@@ -111,9 +110,15 @@ impl Core {
         // An alert that is over need not be told any more.
         let state = self.store.state();
         self.telling.keep(|id| state.is_untold(id));
-        let untold = state.untold_alerts().filter(|alert| self.telling.is_due(&alert.id));
+        let now = self.clock.instant();
+        let untold = state.untold_alerts().filter(|alert| self.telling.is_due(&alert.id, now));
         let free = self.telling.free();
         for alert in untold.take(free).cloned().collect::<Vec<_>>() {
+            if let Some(stage) = &mut self.stage {
+                stage.tell_alert(&alert.id);
+                self.telling.began(alert.id);
+                continue;
+            }
             let (town, argv, inputs, id) = (self.town.clone(), argv.clone(), self.inputs(), alert.id.clone());
             let told = std::thread::Builder::new().name("ym-alert".to_owned()).spawn(move || {
                 let env = [("YM_ALERT", alert.id.as_str())];
@@ -131,7 +136,7 @@ impl Core {
     pub(super) fn alert_told(&mut self, id: &AlertId, error: Option<String>) {
         if let Some(error) = &error {
             let wait = self.store.state().settings().alerts_retry;
-            let again = self.telling.failed(id, instant_after(wait.duration()));
+            let again = self.telling.failed(id, self.clock.instant_after(wait.duration()));
             warn!(%id, error, again, "the alert command failed");
             if again {
                 return;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use yard_client::views::{self, DaemonView, HeardView, RecoverView};
@@ -14,7 +14,6 @@ use yard_engine::{Answer, Asker, Command, Kitchen, Millis, Recorded, Refusal};
 use super::worktrees::PruneRequest;
 use super::{Core, Owed};
 use crate::attach::attach;
-use crate::clock::instant_after;
 use crate::config::Change;
 use crate::eventlog::send_events;
 use crate::input::ReplyTo;
@@ -48,14 +47,14 @@ impl Core {
             Ask::Wait { ids, all, timeout_ms, summary } => {
                 let found: Result<BTreeSet<_>, _> =
                     ids.iter().map(|id| self.store.state().find_bead(id)).collect();
-                let until = timeout_ms.map(|ms| instant_after(Duration::from_millis(ms)));
+                let until = timeout_ms.map(|ms| self.clock.instant_after(Duration::from_millis(ms)));
                 owed.push(match found {
                     Ok(ids) => Owed::Wait(reply_to, WaitFor { ids, all, summary, until }),
                     Err(refusal) => Owed::Reply(reply_to, Reply::Error(refusal)),
                 });
             }
             Ask::AgentWait { agent, keep, timeout_ms } => {
-                let until = timeout_ms.map(|ms| instant_after(Duration::from_millis(ms)));
+                let until = timeout_ms.map(|ms| self.clock.instant_after(Duration::from_millis(ms)));
                 owed.extend(self.wait_for_mail(&agent, keep, until, reply_to));
             }
             Ask::Health => {
@@ -92,7 +91,7 @@ impl Core {
                 } else {
                     self.poke(rig.as_deref());
                     self.look_at_offers(true);
-                    self.next_scan = Instant::now();
+                    self.next_scan = self.clock.instant();
                     Reply::document(&json!({"poked": true, "alerts": self.config_notices()}))
                 };
                 owed.push(Owed::Reply(reply_to, reply));
@@ -269,12 +268,14 @@ impl Core {
                 Owed::Read(reply_to, ask) => {
                     reply_to.send(self.desk().answer(&ask));
                 }
-                Owed::Wait(reply_to, wait) => self.waiters.add(self.store.state(), reply_to, wait),
+                Owed::Wait(reply_to, wait) => {
+                    self.waiters.add(self.store.state(), self.clock.instant(), reply_to, wait);
+                }
             }
         }
         if !self.waiters.is_empty() && self.read_only.is_none() {
             let by_itself = self.dispatches();
-            self.waiters.look(self.store.state(), by_itself);
+            self.waiters.look(self.store.state(), self.clock.instant(), by_itself);
         }
     }
 

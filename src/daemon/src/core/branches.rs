@@ -1,7 +1,7 @@
 //! The loop's side of branches: what git is to do now, and what follows from what it did.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use yard_engine::dispatch::DispatchEvent;
 use yard_engine::merge::{MergeEvent, MergeProblem, MergeRequest, MergeStage};
@@ -50,13 +50,13 @@ impl Core {
         }
         match &merge.stage {
             MergeStage::Composing => match self.order_of(&merge) {
-                Some(order) => self.git.take(GitJob::Compose(bead.clone(), order)),
+                Some(order) => self.order_git(GitJob::Compose(bead.clone(), order)),
                 None => self.rig_is_gone(bead),
             },
             MergeStage::Landing { onto, commit } => match self.order_of(&merge) {
                 Some(order) => {
                     let (bead, onto, commit) = (bead.clone(), onto.clone(), commit.clone());
-                    self.git.take(GitJob::Land { bead, order, onto, commit });
+                    self.order_git(GitJob::Land { bead, order, onto, commit });
                 }
                 None => self.rig_is_gone(bead),
             },
@@ -69,6 +69,13 @@ impl Core {
             }
             MergeStage::Merged { .. } | MergeStage::Offered => self.clear_worktree(&merge.work),
             MergeStage::Waiting | MergeStage::Blocked { .. } => {}
+        }
+    }
+
+    fn order_git(&mut self, job: GitJob) {
+        match &mut self.stage {
+            Some(stage) => stage.git(job),
+            None => self.git.take(job),
         }
     }
 
@@ -104,7 +111,7 @@ impl Core {
                 self.store.decide(now, |tx| tx.merge_overtaken(&bead, "the base moved meanwhile"));
             }
             GitNews::Looked(found) => {
-                self.next_offers = Some(Instant::now() + LOOK_AT_OFFERS);
+                self.next_offers = Some(self.clock.instant() + LOOK_AT_OFFERS);
                 self.store.decide(now, |tx| {
                     for (bead, commit) in &found {
                         tx.merge_landed(bead, commit);
@@ -217,7 +224,7 @@ impl Core {
 
     /// Asks from time to time whether somebody has merged what is offered.
     pub(super) fn look_at_offers(&mut self, at_once: bool) {
-        let is_time = at_once || self.next_offers.is_some_and(|at| at <= Instant::now());
+        let is_time = at_once || self.next_offers.is_some_and(|at| at <= self.clock.instant());
         if !self.role.dispatches_by_itself() || !is_time {
             return;
         }
@@ -229,9 +236,9 @@ impl Core {
                 Some(Offer { bead, order: self.order_of(merge)?, last_known })
             })
             .collect();
-        self.next_offers = offers.is_empty().then(|| Instant::now() + LOOK_AT_OFFERS);
+        self.next_offers = offers.is_empty().then(|| self.clock.instant() + LOOK_AT_OFFERS);
         if !offers.is_empty() {
-            self.git.take(GitJob::Look(offers));
+            self.order_git(GitJob::Look(offers));
         }
     }
 
@@ -247,7 +254,7 @@ impl Core {
         let state = self.store.state();
         let Some(fate) = state.worktree_fate(made_for).filter(|fate| fate.is_over()) else { return };
         if let Some(condemned) = self.condemn(made_for, fate) {
-            self.git.take(GitJob::Remove(condemned));
+            self.order_git(GitJob::Remove(condemned));
         }
     }
 
@@ -276,7 +283,7 @@ impl Core {
         let rigs: BTreeSet<&RigName> = state.merges().map(|merge| &merge.rig).collect();
         let paths = rigs.into_iter().filter_map(|rig| Some(self.town.rig_path(&state.rig(rig)?.path)));
         for repo in paths.collect::<Vec<_>>() {
-            self.git.take(GitJob::List(repo));
+            self.order_git(GitJob::List(repo));
         }
     }
 }

@@ -14,13 +14,14 @@ mod workers;
 mod worktrees;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use yard_client::{Ask, Reply, ServerRole};
 use yard_engine::plan::Scope;
-use yard_engine::{AlertId, BeadId, DispatchId, Timestamp};
+use yard_engine::{AlertId, BeadId, DispatchId, State, Timestamp};
 use yard_workers::{LocalPool, WorkerReport};
 
 use self::agents::{MailWaiter, MessageKey};
@@ -28,13 +29,14 @@ use self::alerts::Telling;
 use self::slow::SlowPass;
 pub(crate) use self::sources::{Sources, any_news};
 use crate::branches::{GitHand, GitNews};
-use crate::clock::{Clock, instant_after};
+use crate::clock::{Clock, RealTime};
 use crate::eventlog::Published;
 use crate::http::HttpEdge;
 use crate::input::{Input, Inputs, ReplyTo};
 use crate::stamp::FileStamp;
 use crate::starts::{PendingStarts, Promise};
 use crate::store::{Store, StoreError};
+use crate::surroundings::{Stage, Surroundings, Workers};
 use crate::town::TownDir;
 use crate::waiting::{WaitFor, Waiters};
 
@@ -64,8 +66,10 @@ pub(crate) struct Core {
     sender: Sender<Input>,
     received: Receiver<Input>,
     store: Store,
-    pool: LocalPool,
+    pool: Box<dyn Workers>,
     clock: Clock,
+    /// What stands in for the world outside; none in real life.
+    stage: Option<Box<dyn Stage>>,
     /// The time of this turn; everything decided in it happens then.
     now: Timestamp,
     role: ServerRole,
@@ -126,8 +130,21 @@ impl Core {
         let pool =
             LocalPool::open(&town.run(), Box::new(move |report| drop(reports.send(Input::Worker(report)))))
                 .map_err(OpenError::Pool)?;
-        let mut clock = Clock::starting_after(store.state().clock());
-        let started = Instant::now();
+        let around = Surroundings { pool: Box::new(pool), time: Rc::new(RealTime), stage: None };
+        Self::open_among(town, role, store, (sender, received), around)
+    }
+
+    /// The same among given surroundings, with a store that is open.
+    pub(crate) fn open_among(
+        town: TownDir,
+        role: ServerRole,
+        store: Store,
+        (sender, received): (Sender<Input>, Receiver<Input>),
+        around: Surroundings,
+    ) -> Result<Self, OpenError> {
+        let Surroundings { pool, time, stage } = around;
+        let mut clock = Clock::starting_after(store.state().clock(), time);
+        let started = clock.instant();
         let inputs = Inputs::new(sender.clone(), pool.waker());
         let http = HttpEdge::new(town.clone(), inputs.clone());
         let mut core = Self {
@@ -138,6 +155,7 @@ impl Core {
             pool,
             now: clock.now(),
             clock,
+            stage,
             role,
             starts: PendingStarts::default(),
             waiters: Waiters::default(),
@@ -164,7 +182,7 @@ impl Core {
             scanning: None,
         };
         core.read_config();
-        core.next_scan = instant_after(core.store.state().settings().safety_scan.duration());
+        core.next_scan = core.clock.instant_after(core.store.state().settings().safety_scan.duration());
         // Before workers are asked: a bead that was closed meanwhile needs no second try.
         core.follow_sources();
         core.recover();
@@ -197,20 +215,41 @@ impl Core {
         if self.dispatches() {
             self.turn(Vec::new());
         }
-        loop {
-            let batch = self.gather();
-            let idle = batch.is_empty();
-            self.turn(batch);
-            let owes = !(self.starts.is_empty() && self.slow.is_empty() && self.waiters.is_empty());
-            // Who leaves in the middle of an alert would have it told twice.
-            if self.drain_is_over() || (may_leave(owes) && self.telling.is_idle() && self.mailing.is_idle()) {
-                break;
-            }
-            if let Err(error) = self.store.checkpoint_if_due(idle) {
-                self.lost_the_disk(&error);
-            }
-        }
+        while self.round(&mut may_leave) {}
         self.leave();
+    }
+
+    /// Waits for something to do and does it; false when there is nothing more.
+    pub(crate) fn round(&mut self, may_leave: &mut impl FnMut(bool) -> bool) -> bool {
+        let batch = self.gather();
+        let idle = batch.is_empty();
+        self.turn(batch);
+        let owes = !(self.starts.is_empty() && self.slow.is_empty() && self.waiters.is_empty());
+        // Who leaves in the middle of an alert would have it told twice.
+        if self.drain_is_over() || (may_leave(owes) && self.telling.is_idle() && self.mailing.is_idle()) {
+            return false;
+        }
+        if let Err(error) = self.store.checkpoint_if_due(idle) {
+            self.lost_the_disk(&error);
+        }
+        true
+    }
+
+    /// Takes a checkpoint, due or not.
+    pub(crate) fn checkpoint_now(&mut self) {
+        if let Err(error) = self.store.checkpoint_now() {
+            self.lost_the_disk(&error);
+        }
+    }
+
+    /// The state, with everything decided so far.
+    pub(crate) fn state(&self) -> &State {
+        self.store.state()
+    }
+
+    /// Why the journal takes no writes at present, if so.
+    pub(crate) fn read_only(&self) -> Option<&str> {
+        self.read_only.as_deref()
     }
 
     /// Waits for something to do, then takes all there is. News nobody waits for may linger a moment, so that it
@@ -222,9 +261,9 @@ impl Core {
             self.pool.attend(self.time_to_sleep());
             batch = self.take_inputs();
         }
-        let patience = Instant::now() + LAZY;
+        let patience = self.clock.instant() + LAZY;
         while !batch.is_empty() && batch.iter().all(|input| self.can_linger(input)) {
-            let left = patience.saturating_duration_since(Instant::now());
+            let left = patience.saturating_duration_since(self.clock.instant());
             if left.is_zero() {
                 break;
             }
@@ -270,10 +309,11 @@ impl Core {
         }
         if let Some(drain) = &self.drain {
             // Past its time a drain only waits for the shims' last words.
-            let over = if drain.until > Instant::now() { drain.until } else { drain.until + DRAIN_SLACK };
+            let over =
+                if drain.until > self.clock.instant() { drain.until } else { drain.until + DRAIN_SLACK };
             until = until.min(over);
         }
-        let sleep = until.saturating_duration_since(Instant::now());
+        let sleep = until.saturating_duration_since(self.clock.instant());
         let preemption = self.store.state().next_preemption().filter(|_| self.dispatches());
         let others = self.next_spawn().into_iter().chain(preemption).chain(self.next_webhook());
         let due = self.store.state().next_due().into_iter().chain(others).min();

@@ -23,7 +23,8 @@ pub(crate) struct Sources(BTreeMap<RigName, Followed>);
 /// One of them.
 struct Followed {
     how: How,
-    descriptions: Descriptions,
+    /// None in a rehearsal.
+    descriptions: Option<Descriptions>,
     /// None in a passing command.
     watch: Option<Watch>,
 }
@@ -39,7 +40,7 @@ struct How {
 impl Sources {
     /// What a bead of a workspace says at length.
     pub(crate) fn description(&self, rig: &RigName, bead: &BeadId) -> Option<String> {
-        self.0.get(rig)?.descriptions.details(bead)?.description
+        self.0.get(rig)?.descriptions.as_ref()?.details(bead)?.description
     }
 
     /// Has workspaces read again now: all of them, or one rig's.
@@ -77,12 +78,18 @@ impl Core {
     }
 
     fn follow(&mut self, rig: &RigName, how: How, anew: bool) -> Followed {
+        if let Some(stage) = &mut self.stage {
+            if let Some(reading) = stage.read_workspace(rig) {
+                self.take_reading(&reading);
+            }
+            return Followed { how, descriptions: None, watch: None };
+        }
         let mut source = Source::open(rig.clone(), &how.spec, &how.dir);
         let known = self.store.state().source_stamp(rig).map(str::to_owned);
         if self.store.state().beads().any(|entry| entry.bead.source.as_ref() == Some(rig)) {
             source.expect_beads();
         }
-        let descriptions = source.descriptions();
+        let descriptions = Some(source.descriptions());
         let serves = self.role.dispatches_by_itself();
         let worth_reading = serves || anew || is_news(&source, &how, known.as_deref());
         if let Some(reading) = worth_reading.then(|| source.read()).flatten() {
@@ -146,7 +153,10 @@ impl Core {
         self.config_seen = None;
         self.follow_config();
         match self.role {
-            ServerRole::Daemon | ServerRole::Console => self.sources.poke(rig),
+            ServerRole::Daemon | ServerRole::Console => match &mut self.stage {
+                Some(stage) => stage.poke(rig),
+                None => self.sources.poke(rig),
+            },
             ServerRole::Command => self.follow_sources_anew(),
         }
     }

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
-use std::time::Instant;
 
 use serde_json::{Value, json};
 use yard_client::views;
@@ -24,7 +23,10 @@ impl Core {
             return;
         }
         let settings = self.store.state().settings().http.clone();
-        let trouble = self.http.follow(&settings);
+        let trouble = match &mut self.stage {
+            Some(stage) => stage.listen(&settings),
+            None => self.http.follow(&settings),
+        };
         self.store.decide(self.now, |tx| tx.http_trouble(trouble.as_deref()));
     }
 
@@ -40,6 +42,10 @@ impl Core {
         let state = self.store.state();
         let live = state.dispatch(id).is_some_and(|it| it.is_live() && it.is_action());
         let Some(task) = state.task(id.bead()).filter(|_| live) else { return };
+        if let Some(stage) = &mut self.stage {
+            self.http.note_sent(Some(id), None);
+            return stage.send_action(id);
+        }
         let action = Action::of(task, id, &state.settings().http_executor);
         self.http.send_action(id, action);
     }
@@ -77,7 +83,7 @@ impl Core {
 
     /// A drain lets actions come to their end, for as long as it may take.
     pub(super) fn end_actions_past_the_drain(&mut self) {
-        let over = self.drain.as_ref().is_some_and(|drain| drain.until <= Instant::now());
+        let over = self.drain.as_ref().is_some_and(|drain| drain.until <= self.clock.instant());
         if !over {
             return;
         }
@@ -106,7 +112,12 @@ impl Core {
             }
         }
         for letter in letters {
-            self.http.send_webhook(letter);
+            if let Some(stage) = &mut self.stage {
+                self.http.note_sent(None, Some(&letter.task));
+                stage.send_webhook(&letter.task);
+            } else {
+                self.http.send_webhook(letter);
+            }
         }
     }
 

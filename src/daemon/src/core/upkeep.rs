@@ -1,7 +1,7 @@
 //! What the loop sees to by itself: config, host load, the safety scan, a full disk, the drain.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tracing::{error, info, warn};
 use yard_client::Reply;
@@ -10,7 +10,6 @@ use yard_engine::{DispatchId, Settings, Timestamp, Tx};
 use yard_journal::JournalError;
 
 use super::{Core, DRAIN_SLACK, Drain, LOOK_AROUND, SCAN_SLICE, SHIMS_KEPT, ScanFrom};
-use crate::clock::instant_after;
 use crate::input::ReplyTo;
 use crate::stamp::FileStamp;
 use crate::store::StoreError;
@@ -21,7 +20,10 @@ impl Core {
     pub(super) fn lost_the_disk(&mut self, failure: &StoreError) {
         if let StoreError::Journal(JournalError::Fsync) = failure {
             error!(%failure, "ending at once: what is on disk is unknown");
-            std::process::exit(1);
+            match &mut self.stage {
+                Some(stage) => stage.end(),
+                None => std::process::exit(1),
+            }
         }
         if self.read_only.is_none() {
             error!(%failure, "the journal takes no writes; trying again every second");
@@ -54,7 +56,7 @@ impl Core {
             let next = self.store.decide(self.now, |tx| tx.scan(from.as_ref(), SCAN_SLICE));
             self.scanning = next.map(|bead| ScanFrom(Some(bead)));
         }
-        let now = Instant::now();
+        let now = self.clock.instant();
         if now < self.next_look {
             return;
         }
@@ -62,11 +64,15 @@ impl Core {
         self.read_config();
         self.serve_http();
         self.follow_sources();
-        let busy = host::too_busy(self.store.state().settings());
+        let settings = self.store.state().settings();
+        let busy = match &mut self.stage {
+            Some(stage) => stage.too_busy(settings),
+            None => host::too_busy(settings),
+        };
         let time = self.now;
         self.store.decide(time, |tx| tx.host_observed(busy));
         if now >= self.next_scan {
-            self.next_scan = instant_after(self.store.state().settings().safety_scan.duration());
+            self.next_scan = self.clock.instant_after(self.store.state().settings().safety_scan.duration());
             self.safety_scan(time);
         }
     }
@@ -77,7 +83,7 @@ impl Core {
             if !self.has_worker(&id) {
                 continue;
             }
-            match self.pool.probe(&id) {
+            match self.pool.recover(&id) {
                 Ok(found) => self.take_recovered(&id, found),
                 Err(error) => warn!(dispatch = %id, %error, "cannot tell how it stands"),
             }
@@ -143,7 +149,7 @@ impl Core {
     }
 
     pub(super) fn start_drain(&mut self, timeout: Duration, leave_running: bool, reply_to: Option<ReplyTo>) {
-        let until = instant_after(timeout);
+        let until = self.clock.instant_after(timeout);
         let drain = self.drain.get_or_insert(Drain { until, leave_running, reply_to: Vec::new() });
         drain.until = drain.until.min(until);
         drain.leave_running |= leave_running;
@@ -171,11 +177,11 @@ impl Core {
             let told = self.telling.is_idle() && self.mailing.is_idle();
             let told = told && !state.live_dispatches().any(Dispatch::is_action);
             (told && (drain.leave_running || state.live_workers().next().is_none()))
-                || Instant::now() > drain.until + DRAIN_SLACK
+                || self.clock.instant() > drain.until + DRAIN_SLACK
         })
     }
 
-    pub(super) fn leave(&mut self) {
+    pub(crate) fn leave(&mut self) {
         if let Err(error) = self.store.checkpoint_if_due(true) {
             warn!(%error, "no checkpoint on leaving");
         }

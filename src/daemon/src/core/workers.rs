@@ -1,7 +1,6 @@
 //! The loop and its workers: reports in, starts and stops out, and finding out how things stand after a crash.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
 
 use tracing::warn;
 use yard_engine::capacity::Limit;
@@ -9,7 +8,7 @@ use yard_engine::command::{Recovery, RecoveryKind};
 use yard_engine::dispatch::{DispatchEvent, Next, Outcome, StopReason};
 use yard_engine::preempt::{Method, PreemptionEvent};
 use yard_engine::task::TaskEvent;
-use yard_engine::{DispatchId, Event, Millis, Recorded};
+use yard_engine::{DispatchId, Event, Millis, Recorded, Timestamp};
 use yard_workers::{Recovered, WorkerReport};
 
 use super::Core;
@@ -230,7 +229,10 @@ impl Core {
         }
         for rig in woken {
             if let Some(argv) = self.store.state().settings().rigs.get(&rig).and_then(|r| r.wake.clone()) {
-                crate::wake::wake(&self.town, &rig, &argv);
+                match &mut self.stage {
+                    Some(stage) => stage.wake(&rig),
+                    None => crate::wake::wake(&self.town, &rig, &argv),
+                }
             }
         }
         if let Some(last) = events.last() {
@@ -243,7 +245,7 @@ impl Core {
         match &self.drain {
             None => configured,
             Some(drain) => {
-                let left = drain.until.saturating_duration_since(Instant::now());
+                let left = drain.until.saturating_duration_since(self.clock.instant());
                 configured.min(Millis(u64::try_from(left.as_millis()).unwrap_or(u64::MAX)))
             }
         }
@@ -270,13 +272,20 @@ impl Core {
     /// Looks at the output of workers that seem silent: who writes is alive.
     pub(super) fn listen_for_output(&mut self) {
         for (id, since) in self.store.state().silent_dispatches(self.now) {
-            let written = std::fs::metadata(launch::log_path(&self.town, &id)).and_then(|log| log.modified());
-            let Ok(written) = written else { continue };
-            let written = crate::clock::timestamp(written).min(self.now);
+            let Some(written) = self.last_output(&id) else { continue };
+            let written = written.min(self.now);
             if written > since {
                 self.store.decide(self.now, |tx| tx.worker_heard(&id, written));
             }
         }
+    }
+
+    fn last_output(&mut self, id: &DispatchId) -> Option<Timestamp> {
+        if let Some(stage) = &mut self.stage {
+            return stage.last_output(id);
+        }
+        let log = std::fs::metadata(launch::log_path(&self.town, id)).ok()?;
+        log.modified().ok().map(crate::clock::timestamp)
     }
 
     /// Whether a dispatch is an action over HTTP, of which no worker knows.

@@ -63,7 +63,7 @@ pub(crate) struct HttpEdge {
 /// An action that was sent.
 pub(crate) enum Sent {
     /// Nobody has answered yet.
-    UnderWay(AbortHandle),
+    UnderWay(Option<AbortHandle>),
     /// It was answered; kept until that is on disk.
     Answered(ActionOutcome),
 }
@@ -172,13 +172,19 @@ impl HttpEdge {
         match self.runtime() {
             Ok(runtime) => {
                 let handle = runtime.spawn(sending).abort_handle();
-                self.actions.insert(id.clone(), Sent::UnderWay(handle));
+                self.actions.insert(id.clone(), Sent::UnderWay(Some(handle)));
             }
             Err(error) => {
                 let outcome = Err(format!("executor request failed: {error}"));
                 self.inputs.send(Input::ActionAnswered { dispatch: id.clone(), outcome });
             }
         }
+    }
+
+    /// Notes that somebody else has sent an action, or is sending a webhook, and will tell the loop how it went.
+    pub(crate) fn note_sent(&mut self, action: Option<&DispatchId>, webhook: Option<&BeadId>) {
+        self.actions.extend(action.map(|id| (id.clone(), Sent::UnderWay(None))));
+        self.webhooks.extend(webhook.cloned());
     }
 
     fn client(&mut self) -> Result<reqwest::Client, String> {
@@ -202,7 +208,7 @@ impl HttpEdge {
 
     /// Forgets an action that is over; if it is under way, whoever waits for its answer does so no longer.
     pub(crate) fn drop_action(&mut self, id: &DispatchId) {
-        if let Some(Sent::UnderWay(handle)) = self.actions.remove(id) {
+        if let Some(Sent::UnderWay(Some(handle))) = self.actions.remove(id) {
             handle.abort();
         }
     }
