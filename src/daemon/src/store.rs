@@ -56,6 +56,11 @@ impl Store {
         &self.state
     }
 
+    /// What was decided and is not on disk yet.
+    pub(crate) fn pending(&self) -> &[Recorded] {
+        &self.pending
+    }
+
     /// Decides something; the events wait for the next commit.
     pub(crate) fn decide<T>(&mut self, now: Timestamp, decision: impl FnOnce(&mut Tx<'_>) -> T) -> T {
         let mut tx = Tx::new(&mut self.state, now);

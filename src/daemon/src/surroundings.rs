@@ -41,6 +41,10 @@ pub trait Workers {
     fn recover(&mut self, dispatch: &DispatchId) -> io::Result<Recovered>;
     /// Closes the windows of dispatches that are over.
     fn close_leftover_windows(&mut self);
+    /// Gives a dispatch that is lined up to the worker that runs another.
+    fn start_after(&mut self, order: StartOrder, after: &DispatchId) -> io::Result<()>;
+    /// Takes a dispatch out of the line behind another; if it is too late for that, how the other ended.
+    fn call_back(&mut self, dispatch: &DispatchId, after: &DispatchId) -> io::Result<Option<Recovered>>;
     /// Prepares for so many starts at once.
     fn stand_by(&mut self, _wanted: usize) {}
     /// Lets go what was prepared beyond so many starts.
@@ -90,6 +94,14 @@ impl Workers for LocalPool {
 
     fn close_leftover_windows(&mut self) {
         Self::close_leftover_windows(self);
+    }
+
+    fn start_after(&mut self, order: StartOrder, after: &DispatchId) -> io::Result<()> {
+        Self::start_after(self, order, after)
+    }
+
+    fn call_back(&mut self, dispatch: &DispatchId, after: &DispatchId) -> io::Result<Option<Recovered>> {
+        Self::call_back(self, dispatch, after)
     }
 
     fn stand_by(&mut self, wanted: usize) {

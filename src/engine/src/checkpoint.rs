@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::bead::BeadEntry;
+use crate::dispatch::Dispatch;
 use crate::preempt::Cycle;
 use crate::settings::Settings;
 use crate::spending::Spending;
@@ -74,6 +75,8 @@ struct TownRow {
     cooling: BTreeMap<AccountName, Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     preemption: Option<Cycle>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    lined: BTreeMap<DispatchId, Dispatch>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     promised: Option<ContextId>,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -132,6 +135,7 @@ impl State {
                     spending: self.spending.clone(),
                     cooling: self.cooling.clone(),
                     preemption: self.preemption.clone(),
+                    lined: self.lined.clone(),
                     promised: self.promised.clone(),
                     tasks: self.task_counts.clone(),
                 };
@@ -191,6 +195,7 @@ impl State {
                 self.spending = row.spending;
                 self.cooling = row.cooling;
                 self.preemption = row.preemption;
+                self.lined = row.lined;
                 self.promised = row.promised;
                 self.task_counts = row.tasks;
             }

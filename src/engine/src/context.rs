@@ -1,6 +1,8 @@
 //! Sling contexts: one request to run one bead. An open context means scheduled; it closes exactly once, with a
 //! reason. A requeue opens a successor that keeps the fields, the time enqueued and the counters.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::agent::Order;
@@ -417,7 +419,9 @@ impl State {
                 }
                 self.set_verdict(&bead, None);
                 self.contexts.insert(id.clone(), Context::clone(context));
-                self.open_contexts.insert(id.clone());
+                if self.open_contexts.insert(id.clone()) {
+                    self.count_priority(context.priority, true);
+                }
                 self.touch_context(&id);
                 self.remember(&bead);
                 self.refresh_context(&id);
@@ -448,6 +452,11 @@ impl State {
             }
             ContextEvent::Prioritised { id, priority, .. } => {
                 self.unqueue(id);
+                let before = self.contexts.get(id).filter(|context| context.is_open()).map(|c| c.priority);
+                if let Some(before) = before {
+                    self.count_priority(before, false);
+                    self.count_priority(*priority, true);
+                }
                 self.change_context(id, |context| context.priority = *priority);
             }
             ContextEvent::BudgetsPutBack { id, used, .. } => {
@@ -472,8 +481,10 @@ impl State {
         self.order_is_over(id, reason, at);
         let Some(context) = self.contexts.get_mut(id) else { return };
         context.closed = Some(ContextClosed { at, reason });
-        let bead = context.bead().clone();
-        self.open_contexts.remove(id);
+        let (bead, priority) = (context.bead().clone(), context.priority);
+        if self.open_contexts.remove(id) {
+            self.count_priority(priority, false);
+        }
         if let Some(work) = self.work_mut(&bead) {
             if work.context.as_ref() == Some(id) {
                 work.context = None;
@@ -511,6 +522,23 @@ impl State {
     /// The open contexts, oldest id first.
     pub fn open_contexts(&self) -> impl Iterator<Item = &Context> {
         self.open_contexts.iter().filter_map(|id| self.contexts.get(id))
+    }
+
+    fn count_priority(&mut self, priority: u8, one_more: bool) {
+        let count = self.open_priorities.entry(priority).or_default();
+        *count = if one_more { *count + 1 } else { count.saturating_sub(1) };
+        if *count == 0 {
+            self.open_priorities.remove(&priority);
+        }
+    }
+
+    /// How many open contexts there are of each priority, counted.
+    pub(crate) fn derive_open_priorities(&self) -> BTreeMap<u8, u32> {
+        let mut counts = BTreeMap::new();
+        for context in self.open_contexts() {
+            *counts.entry(context.priority).or_default() += 1;
+        }
+        counts
     }
 
     /// How many beads are scheduled.

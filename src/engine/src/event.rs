@@ -115,6 +115,8 @@ impl Event {
             },
             Self::Dispatch(e) => match e {
                 DispatchEvent::Started { .. } => "dispatch.started",
+                DispatchEvent::LinedUp { .. } => "dispatch.lined_up",
+                DispatchEvent::CalledBack { .. } => "dispatch.called_back",
                 DispatchEvent::Running { .. } => "dispatch.running",
                 DispatchEvent::Isolated { .. } => "dispatch.isolated",
                 DispatchEvent::StepDone { .. } => "dispatch.step_done",
@@ -222,7 +224,7 @@ impl Event {
 }
 
 /// Every type of event there is.
-pub const KINDS: [&str; 87] = [
+pub const KINDS: [&str; 89] = [
     "town.settings_changed",
     "scheduler.paused",
     "scheduler.resumed",
@@ -248,6 +250,8 @@ pub const KINDS: [&str; 87] = [
     "context.prioritised",
     "context.closed",
     "dispatch.started",
+    "dispatch.lined_up",
+    "dispatch.called_back",
     "dispatch.running",
     "dispatch.step_done",
     "dispatch.stop_requested",

@@ -27,6 +27,7 @@ impl State {
     /// Checks everything that must hold after a decision.
     pub fn check_invariants(&self) -> Result<(), Violation> {
         self.check_indexes()?;
+        self.check_line()?;
         self.check_nothing_stale()?;
         ensure(self.cycles != Cycles::None || !self.derive_may_cycle(), || {
             "a cycle went unnoticed".to_owned()
@@ -189,6 +190,23 @@ impl State {
         self.check_watched()
     }
 
+    /// Who is in line stands behind somebody that runs, and nobody else believes to be in line.
+    fn check_line(&self) -> Result<(), Violation> {
+        for (after, next) in self.lined_up() {
+            let runs = self.dispatch(after).is_some_and(Dispatch::is_live);
+            ensure(runs, || format!("{} is in line behind {after}, which does not run", next.id))?;
+            let free = self.dispatch(&next.id).is_none();
+            ensure(free, || format!("{} is in line and a dispatch", next.id))?;
+        }
+        let lined: BTreeSet<&BeadId> =
+            self.beads.values().filter(|entry| entry.work.lined).map(|entry| &entry.bead.id).collect();
+        let known = self.lined_up().map(|(_, next)| next.id.bead()).filter(|id| self.bead(id).is_some());
+        let known: BTreeSet<&BeadId> = known.collect();
+        ensure(lined == known, || format!("{lined:?} believe to be in line, {known:?} are"))?;
+        let priorities = self.derive_open_priorities();
+        ensure(priorities == self.open_priorities, || "priorities are miscounted".to_owned())
+    }
+
     /// Everything that runs is looked at when something about it is due, and nothing else is.
     fn check_watched(&self) -> Result<(), Violation> {
         let mut looks = 0;
@@ -337,6 +355,8 @@ impl State {
         same("children", self.children.by_id(ours) == other.children.by_id(theirs))?;
         same("convoy counts", self.convoy_open_beads == other.convoy_open_beads)?;
         same("open contexts", self.open_contexts == other.open_contexts)?;
+        same("priorities", self.open_priorities == other.open_priorities)?;
+        same("line", self.lined == other.lined)?;
         same("verdicts", self.settled == other.settled)?;
         same("live dispatches", self.live == other.live)?;
         same("slots", self.active == other.active)?;

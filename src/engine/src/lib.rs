@@ -28,6 +28,7 @@ pub mod like;
 mod lookup;
 pub mod merge;
 pub mod money;
+mod lineup;
 pub mod plan;
 pub mod preempt;
 mod queue;

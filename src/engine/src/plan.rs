@@ -172,6 +172,7 @@ impl State {
             started_at: now,
             running_at: None,
             pid: None,
+            lined_up: false,
             step: context.resume.after.clone(),
             checkpoint: None,
             session: None,

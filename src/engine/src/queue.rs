@@ -252,6 +252,13 @@ impl Queue {
         }
     }
 
+    /// The context that stands before all others, whether or not there is room for it.
+    pub(crate) fn head(&self) -> Option<&ContextId> {
+        let (.., lane) = self.serving.first()?;
+        let (_, class) = self.lanes.get(lane)?.heads.first()?;
+        self.classes.get(class)?.items.values().next()
+    }
+
     /// The best context of an explicit set, whatever its lane, that has room.
     pub(crate) fn pick_among<'a>(
         &self,

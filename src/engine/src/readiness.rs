@@ -151,6 +151,9 @@ impl State {
             tell(C::Running, &|| Reason::new(C::Running, format!("{live} runs it")))?;
             return Some(());
         }
+        if entry.work.lined {
+            tell(C::Running, &|| Reason::new(C::Running, "it is next in line and starts when another ends"))?;
+        }
         if let Some(why) = bead.not_work_because() {
             tell(C::NotDispatchable, &|| Reason::new(C::NotDispatchable, why.clone()))?;
         }

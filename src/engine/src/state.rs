@@ -66,6 +66,8 @@ pub struct State {
     pub(crate) cooling: BTreeMap<AccountName, Timestamp>,
     /// The preemption under way.
     pub(crate) preemption: Option<Cycle>,
+    /// What is next in line, by the dispatch that it stands behind.
+    pub(crate) lined: BTreeMap<DispatchId, Dispatch>,
     /// The context that a slot was freed for by a preemption; it goes before all others.
     pub(crate) promised: Option<ContextId>,
     // Indexes, derived from the records.
@@ -77,6 +79,8 @@ pub struct State {
     pub(crate) tracking: Tracking,
     pub(crate) convoy_open_beads: BTreeMap<ConvoyId, usize>,
     pub(crate) open_contexts: BTreeSet<ContextId>,
+    /// How many open contexts there are of each priority.
+    pub(crate) open_priorities: BTreeMap<u8, u32>,
     pub(crate) settled: BTreeMap<BeadId, Verdict>,
     pub(crate) live: BTreeSet<DispatchId>,
     pub(crate) active: BTreeMap<Limit, u64>,
@@ -172,6 +176,7 @@ impl State {
         self.settled =
             self.beads.values().filter_map(|e| Some((e.bead.id.clone(), e.work.verdict?))).collect();
         self.open_contexts = self.contexts.values().filter(|c| c.is_open()).map(|c| c.id.clone()).collect();
+        self.open_priorities = self.derive_open_priorities();
         self.history = self.derive_history();
         self.merge_lines = self.derive_merge_lines();
         self.rebuild_hands();
@@ -213,7 +218,7 @@ impl State {
         if !context.is_open() {
             return;
         }
-        let waits = self.work(context.bead()).is_none_or(|work| work.live.is_none());
+        let waits = self.work(context.bead()).is_none_or(|work| work.live.is_none() && !work.lined);
         if waits {
             let ahead = context.turning_points().filter(|due| *due > self.clock);
             self.timers.extend(ahead.map(|due| (due, id.clone())));
@@ -339,8 +344,7 @@ impl State {
             if work.history.last() != Some(&seq) {
                 work.history.push(seq);
             }
-            let number = self.beads.give_number(id);
-            self.dirty_beads.insert(number);
+            self.touch_bead(id);
         }
         self.refresh_task(id);
     }
@@ -364,6 +368,10 @@ impl State {
         self.gone.forget_name(id);
     }
 
+    pub(crate) fn touch_bead(&mut self, id: &BeadId) {
+        let number = self.beads.give_number(id);
+        self.dirty_beads.insert(number);
+    }
     pub(crate) fn touch_town(&mut self) {
         self.dirty.insert(Entity::Town);
     }

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, params};
-use yard_engine::Seq;
+use yard_engine::{Seq, Timestamp};
 
 use crate::chain::Sealer;
 use crate::load::{self, Link};
@@ -128,6 +128,15 @@ impl Journal {
         self.settle(stored)
     }
 
+    /// Forgets events that happened before `at`, the oldest first and not more than `most`, but none that the checkpoint
+    /// does not contain. Answers how many went.
+    pub fn forget_before(&mut self, at: Timestamp, most: u64) -> Result<u64, JournalError> {
+        let meta = load::meta(&self.conn)?;
+        let limit = Seq(meta.base.seq.0.saturating_add(most)).min(meta.checkpoint);
+        let last = load::last_before(&self.conn, at, meta.base.seq, limit)?;
+        if last <= meta.base.seq { Ok(0) } else { self.truncate_below(last.next()) }
+    }
+
     /// Forgets the events before `seq`, but none that the checkpoint does not contain. Answers how many went.
     pub fn truncate_below(&mut self, seq: Seq) -> Result<u64, JournalError> {
         let stored = transact(&self.conn, &self.wal, |conn| {
@@ -208,8 +217,6 @@ fn taken(error: rusqlite::Error, seq: Seq) -> JournalError {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
-
-    use yard_engine::Timestamp;
 
     use super::*;
 

@@ -73,6 +73,12 @@ fn sentence(event: &Event) -> Option<(String, String)> {
         Event::Dispatch(DispatchEvent::Session { session, .. }) => {
             Some((format!("works in session {session}"), String::new()))
         }
+        Event::Dispatch(DispatchEvent::LinedUp { dispatch, after }) => {
+            Some((format!("{} is next in line after {after}", dispatch.id), "scheduler".to_owned()))
+        }
+        Event::Dispatch(DispatchEvent::CalledBack { id }) => {
+            Some((format!("{id} is in line no longer"), "scheduler".to_owned()))
+        }
         Event::Dispatch(DispatchEvent::Heard { .. }) => Some(("writes".to_owned(), String::new())),
         Event::Dispatch(DispatchEvent::Ended { id, outcome, .. }) => {
             Some((format!("{id} {}", outcome_words(outcome)), String::new()))

@@ -159,6 +159,8 @@ fn dispatch_line(event: &DispatchEvent) -> Option<Line<'_>> {
         | DispatchEvent::Progress { .. }
         | DispatchEvent::LastLine { .. }
         | DispatchEvent::Steps { .. }
+        | DispatchEvent::LinedUp { .. }
+        | DispatchEvent::CalledBack { .. }
         | DispatchEvent::Heard { .. }
         | DispatchEvent::TakenUp { .. }
         | DispatchEvent::LateReport { .. } => {

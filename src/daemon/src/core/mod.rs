@@ -6,6 +6,7 @@ mod alerts;
 mod asks;
 mod branches;
 mod edits;
+mod line;
 mod slow;
 mod sources;
 mod tasks;
@@ -26,6 +27,7 @@ use yard_workers::{LocalPool, WorkerReport};
 
 use self::agents::{MailWaiter, MessageKey};
 use self::alerts::Telling;
+use self::line::Pace;
 use self::slow::SlowPass;
 pub(crate) use self::sources::{Sources, any_news};
 use crate::branches::{GitHand, GitNews};
@@ -93,6 +95,7 @@ pub(crate) struct Core {
     slow: Vec<SlowPass>,
     /// Stop requests that could not be passed on, for the next safety scan.
     unasked: BTreeSet<DispatchId>,
+    pace: Pace,
     /// The steps of dispatches that are being started, if there are several.
     steps: BTreeMap<DispatchId, Vec<String>>,
     /// This command runs inside a worker, whose end takes everything it started along.
@@ -171,6 +174,7 @@ impl Core {
             sources: Sources::default(),
             slow: Vec::new(),
             unasked: BTreeSet::new(),
+            pace: Pace::default(),
             steps: BTreeMap::new(),
             inside_worker: role == ServerRole::Command && std::env::var_os("YM_DISPATCH").is_some(),
             own_reports: Vec::new(),
@@ -342,6 +346,9 @@ impl Core {
         if self.read_only.is_some() {
             self.try_the_disk_again();
         }
+        if batch.iter().any(Self::disturbs_line) {
+            self.call_back_all();
+        }
         // Before anything is decided: a dispatch without a claim must be one that lost it, not one of this turn.
         self.look_around();
         for report in std::mem::take(&mut self.own_reports) {
@@ -371,12 +378,16 @@ impl Core {
             tx.tick();
         });
         self.go_on_slowly(&mut owed);
+        if self.line_is_disturbed() {
+            self.call_back_all();
+        }
         if self.dispatches() {
             self.store.decide(now, |tx| {
                 tx.pass(Scope::Everything, None);
                 tx.preempt();
                 tx.begin_merges();
             });
+            self.line_up();
             self.look_at_offers(false);
         }
         self.hand_out_mail(&mut owed);

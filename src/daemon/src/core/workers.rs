@@ -5,18 +5,19 @@ use std::collections::BTreeSet;
 use tracing::warn;
 use yard_engine::capacity::Limit;
 use yard_engine::command::{Recovery, RecoveryKind};
-use yard_engine::dispatch::{DispatchEvent, Next, Outcome, StopReason};
+use yard_engine::dispatch::{Dispatch, DispatchEvent, Next, Outcome, StopReason};
 use yard_engine::preempt::{Method, PreemptionEvent};
 use yard_engine::task::TaskEvent;
 use yard_engine::{DispatchId, Event, Millis, Recorded, Timestamp};
-use yard_workers::{Recovered, WorkerReport};
+use yard_workers::{Recovered, StartOrder, WorkerReport};
 
 use super::Core;
 use crate::launch;
 
 impl Core {
     pub(super) fn take_report(&mut self, report: &WorkerReport) {
-        if self.take_check_report(report) || self.is_nobodys(report) {
+        self.note_pace(report);
+        if self.take_check_report(report) || self.take_line_report(report) || self.is_nobodys(report) {
             return;
         }
         let now = self.now;
@@ -85,27 +86,40 @@ impl Core {
     /// Finds out about every dispatch that the journal says is live: adopt, finish, revoke or declare lost.
     pub(super) fn recover(&mut self) {
         let live: BTreeSet<DispatchId> = self.store.state().live_dispatches().map(|d| d.id.clone()).collect();
-        let claimed: BTreeSet<DispatchId> = live.iter().cloned().chain(self.live_checks()).collect();
+        let line = self.line();
+        let in_line = line.iter().map(|(_, next)| next.clone());
+        let claimed = live.iter().cloned().chain(self.live_checks()).chain(in_line).collect();
         self.pool.forget_all_but(&claimed);
         for id in &live {
             if self.is_action(id) {
                 self.recover_action(id);
                 continue;
             }
-            if !self.has_worker(id) {
-                continue;
+            if self.has_worker(id) {
+                self.recover_worker(id);
             }
-            match self.pool.recover(id) {
-                Ok(found) => {
-                    self.take_recovered(id, found);
-                    self.ask_again_to_stop(id);
-                }
-                Err(error) => {
-                    warn!(dispatch = %id, %error, "cannot tell how it stands; the safety scan looks again");
-                }
+        }
+        for (after, next) in line {
+            if self.store.state().dispatch(&next).is_none() {
+                self.call_back(&after, &next);
+            }
+            if self.store.state().dispatch(&next).is_some_and(Dispatch::is_live) {
+                self.recover_worker(&next);
             }
         }
         self.pool.close_leftover_windows();
+    }
+
+    fn recover_worker(&mut self, id: &DispatchId) {
+        match self.pool.recover(id) {
+            Ok(found) => {
+                self.take_recovered(id, found);
+                self.ask_again_to_stop(id);
+            }
+            Err(error) => {
+                warn!(dispatch = %id, %error, "cannot tell how it stands; the safety scan looks again");
+            }
+        }
     }
 
     /// Asks the claims about every live worker now; says which were found dead.
@@ -185,8 +199,12 @@ impl Core {
             match event {
                 // An agent has it: there is nothing to start.
                 DispatchEvent::Started { dispatch } if dispatch.claim.is_some() => {}
+                DispatchEvent::LinedUp { dispatch, after } => self.hand_on(dispatch, after),
                 DispatchEvent::Started { dispatch } => {
-                    self.spawn(&dispatch.id);
+                    // What was lined up is with its worker already.
+                    if !dispatch.lined_up {
+                        self.spawn(&dispatch.id);
+                    }
                     if self.store.state().context(&dispatch.context).is_some_and(|c| !c.no_boot) {
                         woken.insert(dispatch.rig.clone());
                     }
@@ -202,7 +220,8 @@ impl Core {
                     self.steps.remove(id);
                     ended.push(id);
                 }
-                DispatchEvent::StepDone { .. }
+                DispatchEvent::CalledBack { .. }
+                | DispatchEvent::StepDone { .. }
                 | DispatchEvent::Isolated { .. }
                 | DispatchEvent::Checkpoint { .. }
                 | DispatchEvent::Session { .. }
@@ -305,6 +324,14 @@ impl Core {
         }
     }
 
+    /// Remembers the steps of a start, if there are several, until it runs.
+    pub(super) fn note_steps(&mut self, order: &StartOrder) {
+        if order.spec.steps.len() > 1 {
+            let names = order.spec.steps.iter().map(|step| step.id.clone());
+            self.steps.insert(order.dispatch.clone(), names.collect());
+        }
+    }
+
     /// Hands a dispatch over whose start is durable.
     pub(super) fn spawn(&mut self, id: &DispatchId) {
         let Some(dispatch) = self.store.state().dispatch(id).filter(|d| d.is_live()) else { return };
@@ -313,9 +340,7 @@ impl Core {
         }
         let order = launch::order(self.store.state(), &self.town, &self.sources, dispatch);
         let started = order.and_then(|order| {
-            if order.spec.steps.len() > 1 {
-                self.steps.insert(id.clone(), order.spec.steps.iter().map(|step| step.id.clone()).collect());
-            }
+            self.note_steps(&order);
             self.pool.start(order).map_err(|e| e.to_string())
         });
         if let Err(error) = started {

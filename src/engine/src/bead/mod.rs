@@ -224,6 +224,9 @@ pub struct Work {
     /// The dispatch that runs it now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<DispatchId>,
+    /// A dispatch of it is decided, and waits for the end of another.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lined: bool,
     /// The agent that has claimed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Box<AgentName>>,

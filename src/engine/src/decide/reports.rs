@@ -340,6 +340,7 @@ impl Tx<'_> {
     fn end(&mut self, id: &DispatchId, outcome: Outcome, next: Next) {
         self.preemption_over(id, &outcome);
         self.emit(DispatchEvent::Ended { id: id.clone(), outcome, next });
+        self.begin_next(id);
         self.end_alert(&stuck_key(id));
     }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Dispatch, Ended, Next, Outcome, Said, Usd};
 use crate::bead::Verdict;
-use crate::context::CloseReason;
+use crate::context::{CloseReason, Context};
 use crate::session::Session;
 use crate::state::State;
 use crate::stop::StopReason;
@@ -20,6 +20,20 @@ pub enum DispatchEvent {
     Started {
         /// The record.
         dispatch: Box<Dispatch>,
+    },
+    /// It was decided ahead of time, for the slot of another, and may be given to the worker that has it.
+    #[serde(rename = "dispatch.lined_up")]
+    LinedUp {
+        /// The record, as it is when its turn comes.
+        dispatch: Box<Dispatch>,
+        /// The one whose end it waits for.
+        after: DispatchId,
+    },
+    /// It was in line, and no worker will take it any more.
+    #[serde(rename = "dispatch.called_back")]
+    CalledBack {
+        /// Which dispatch.
+        id: DispatchId,
     },
     /// Its first program runs; its context closes as dispatched.
     #[serde(rename = "dispatch.running")]
@@ -178,8 +192,9 @@ impl DispatchEvent {
     /// The dispatch this is about.
     pub fn dispatch(&self) -> &DispatchId {
         match self {
-            Self::Started { dispatch } => &dispatch.id,
-            Self::Running { id, .. }
+            Self::Started { dispatch } | Self::LinedUp { dispatch, .. } => &dispatch.id,
+            Self::CalledBack { id }
+            | Self::Running { id, .. }
             | Self::Isolated { id, .. }
             | Self::Steps { id, .. }
             | Self::StepDone { id, .. }
@@ -212,6 +227,7 @@ impl State {
                 }
                 self.last_dispatch_at = Some(at);
                 self.touch_town();
+                self.leave_line(&id);
                 self.promised = None;
                 self.unqueue(&dispatch.context);
                 self.hold_slot(&dispatch);
@@ -219,12 +235,17 @@ impl State {
                 self.dispatches.insert(id.clone(), dispatch.clone());
                 self.claim_began(&dispatch);
             }
+            DispatchEvent::LinedUp { dispatch, after } => return self.apply_lined_up(dispatch, after),
+            DispatchEvent::CalledBack { .. } => return self.leave_line(&id),
             DispatchEvent::Running { pid, .. } => {
                 let Some(dispatch) = self.dispatches.get_mut(&id) else { return };
                 dispatch.running_at = Some(at);
                 dispatch.pid = *pid;
                 let context = dispatch.context.clone();
-                self.close_context(&context, CloseReason::Dispatched, at);
+                // One that was called off while its dispatch stood in line has closed before.
+                if self.contexts.get(&context).is_some_and(Context::is_open) {
+                    self.close_context(&context, CloseReason::Dispatched, at);
+                }
             }
             DispatchEvent::Isolated { worktree, .. } => {
                 let was_unmerged = self.is_unmerged(id.bead());
@@ -302,6 +323,8 @@ impl State {
             | DispatchEvent::Steps { .. }
             | DispatchEvent::Heard { .. } => {}
             DispatchEvent::Started { .. }
+            | DispatchEvent::LinedUp { .. }
+            | DispatchEvent::CalledBack { .. }
             | DispatchEvent::Running { .. }
             | DispatchEvent::Isolated { .. }
             | DispatchEvent::StepDone { .. }

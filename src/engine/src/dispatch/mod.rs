@@ -59,6 +59,9 @@ pub struct Dispatch {
     /// The process, for people to look at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// It was decided ahead of time, and given to a worker then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lined_up: bool,
     /// The last finished step, be it one of an earlier attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,

@@ -21,6 +21,8 @@ use crate::workspace::Workspace;
 pub(crate) enum Happening {
     Asked(Ask),
     Pass,
+    LinedUp(usize),
+    CalledBack(usize),
     Time(u64),
     Configured {
         max_polecats: i64,
@@ -166,6 +168,8 @@ pub(crate) fn happening() -> impl Strategy<Value = Happening> {
     prop_oneof![
         6 => ask().prop_map(Happening::Asked),
         3 => Just(Happening::Pass),
+        3 => (0_usize..4).prop_map(Happening::LinedUp),
+        1 => (0_usize..4).prop_map(Happening::CalledBack),
         2 => (0_u64..90_000).prop_map(Happening::Time),
         1 => (-1_i64..4, 0_u32..3, proptest::sample::select(fairness.to_vec()), any::<bool>()).prop_map(
             |(max_polecats, batch_size, fairness, aging)| {
@@ -265,6 +269,14 @@ pub(crate) fn happens(yard: &mut Yard, happening: &Happening) {
         }
         Happening::Pass => {
             town.pass();
+        }
+        Happening::LinedUp(nth) => {
+            let Some(id) = town.state.live_workers().nth(*nth).map(|it| it.id.clone()) else { return };
+            town.act(|tx| tx.line_up(&id));
+        }
+        Happening::CalledBack(nth) => {
+            let Some(id) = town.state.lined_up().nth(*nth).map(|(_, it)| it.id.clone()) else { return };
+            town.act(|tx| tx.called_back(&id));
         }
         Happening::Time(millis) => town.advance(Millis(*millis)),
         Happening::Configured { max_polecats, batch_size, fairness, aging } => town.configure(|s| {

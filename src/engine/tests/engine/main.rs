@@ -14,6 +14,7 @@ mod forecast_rules;
 mod happenings;
 mod launching;
 mod like;
+mod lines;
 mod merge_happenings;
 mod merging;
 mod operating;

@@ -13,7 +13,7 @@ use yard_engine::merge::MergeProblem;
 use yard_engine::rig::RigSwitch;
 use yard_engine::settings::Merge;
 use yard_engine::{
-    AccountName, AgentName, Command, DispatchId, Event, Millis, Settings, State, WebhookFailure,
+    AccountName, AgentName, Command, DispatchId, Event, Millis, Recorded, Settings, State, WebhookFailure,
 };
 
 use crate::agents::{agent_name, registration};
@@ -170,7 +170,7 @@ fn sample_log() -> Vec<yard_engine::Recorded> {
     task_events(&mut town);
     agent_events(&mut town);
     merge_events(&mut town);
-    town.log
+    town.log.into_iter().chain(line_events()).collect()
 }
 
 fn second_thoughts(town: &mut Town) {
@@ -305,6 +305,18 @@ fn agent_events(town: &mut Town) {
     town.pass();
     let taken = town.state.claims_of(&agent_name("reed")).next().expect("claimed for it").bead().to_string();
     town.claims("reed", &taken).expect("its own");
+}
+
+fn line_events() -> Vec<Recorded> {
+    let mut town = Town::deferred(1);
+    town.beads(&["gt-a", "gt-b"]);
+    town.sling(&["gt-a", "gt-b"]);
+    town.start();
+    let first = town.live("gt-a");
+    town.act(|tx| tx.line_up(&first));
+    let next = town.state.lined_up().next().expect("somebody is next").1.id.clone();
+    town.act(|tx| tx.called_back(&next));
+    town.log
 }
 
 fn convoy_events(town: &mut Town) {

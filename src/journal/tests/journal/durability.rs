@@ -96,6 +96,19 @@ fn retention_never_cuts_above_the_checkpoint() {
 }
 
 #[test]
+fn what_is_too_old_is_forgotten_a_piece_at_a_time() {
+    let town = Town::with_events(9);
+    let mut journal = town.open();
+    journal.checkpoint(Seq(7), &[]).unwrap();
+    assert_eq!(journal.forget_before(row(1).at, 100).unwrap(), 0);
+    assert_eq!(journal.forget_before(row(6).at, 3).unwrap(), 3);
+    assert_eq!(journal.forget_before(row(6).at, 3).unwrap(), 2);
+    assert_eq!(journal.forget_before(row(6).at, 3).unwrap(), 0);
+    assert_eq!(journal.forget_before(row(9).at, 100).unwrap(), 2, "not what the checkpoint lacks");
+    assert_eq!(journal.load().unwrap().tail, rows(8..=9));
+}
+
+#[test]
 fn the_chain_goes_on_across_a_truncated_log() {
     let town = Town::with_events(9);
     let mut journal = town.open();

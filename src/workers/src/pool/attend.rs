@@ -302,24 +302,30 @@ fn attend_shim(shared: &Shared, table: &mut Table, token: u64, tasks: &mut Vec<T
         return false;
     }
     table.idle.retain(|&idle| idle != token);
-    if let Some(Watched::Shim(shim)) = table.watched.get_mut(&token)
-        && let Some(dispatch) = shim.dispatch.take()
-    {
+    if let Some(Watched::Shim(shim)) = table.watched.get_mut(&token) {
         let why = shim.last_words.take().unwrap_or_else(|| DIED_EARLY.to_owned());
-        if let Some(live) = table.live.get_mut(&dispatch) {
-            live.shim = None;
+        for dispatch in [shim.dispatch.take(), shim.next.take()].into_iter().flatten() {
+            if let Some(live) = table.live.get_mut(&dispatch) {
+                live.shim = None;
+            }
+            tasks.push(Task::Settle(dispatch, why.clone()));
         }
-        tasks.push(Task::Settle(dispatch, why));
     }
     true
 }
 
-/// A shim has finished a dispatch and waits for the next.
+/// A shim has finished a dispatch and goes on with the next, or waits for one.
 fn release(shared: &Shared, table: &mut Table, token: u64, dispatch: &DispatchId) {
     table.live.remove(dispatch);
     table.patience.retain(|p| p.dispatch != *dispatch);
-    if let Some(Watched::Shim(shim)) = table.watched.get_mut(&token) {
-        shim.dispatch = None;
+    let Some(Watched::Shim(shim)) = table.watched.get_mut(&token) else { return };
+    if shim.dispatch.as_ref() != Some(dispatch) {
+        // It was called back before its turn came.
+        return;
+    }
+    shim.dispatch = shim.next.take();
+    if shim.dispatch.is_some() {
+        return;
     }
     if table.idle.len() < MAX_IDLE {
         table.idle.push(token);

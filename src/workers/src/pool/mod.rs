@@ -27,7 +27,7 @@ use yard_engine::{DispatchId, Millis};
 
 use crate::claim;
 use crate::record::Line;
-use crate::report::WorkerReport;
+use crate::report::{Recovered, WorkerReport};
 use crate::shim::REPORTS;
 use crate::socket::socket_address;
 use crate::spec::{RunSpec, StartOrder, Surface};
@@ -35,6 +35,7 @@ use crate::sys::{self, now};
 use crate::wire::{self, SpecSource, ToShim};
 use attend::{LISTENER, Shared, WAKE};
 use server::ForkServer;
+use settle::Finding;
 pub use server::Helper;
 use table::{Live, MAX_IDLE, Patience, Shim, Watched};
 use window::Opener;
@@ -138,15 +139,78 @@ impl LocalPool {
             Surface::Tmux => self.open_window(&dispatch, &path, &spec),
         };
         if handed.is_err() {
-            // Nobody got the whole order, so nobody can hold the lock; removing the file is a revocation as well.
-            if settle::examine(&path, "it was not handed over").is_err() {
-                std::fs::remove_file(&path)?;
-            }
-            if !self.inline.remove(&dispatch) {
-                tidy::remove_order(&path);
-            }
+            self.revoke_unsent(&dispatch, &path)?;
         }
         handed
+    }
+
+    /// Gives a dispatch that is lined up to the shim that runs another, to be begun when that has ended; if it has ended
+    /// already, to any. An error means that it was not handed over and will never start.
+    pub fn start_after(&mut self, order: StartOrder, after: &DispatchId) -> io::Result<()> {
+        let busy = match self.shared.table().live.get(after) {
+            None => None,
+            Some(Live { shim: Some(token), .. }) => Some(*token),
+            Some(Live { shim: None, .. }) => {
+                return Err(io::Error::new(io::ErrorKind::NotConnected, "that one is not ours"));
+            }
+        };
+        let Some(token) = busy else { return self.start(order) };
+        let StartOrder { dispatch, mut spec, surface: _ } = order;
+        spec.log = std::path::absolute(&spec.log)?;
+        spec.cwd = std::path::absolute(&spec.cwd)?;
+        let path = self.shared.claim(&dispatch);
+        claim::create(&path)?;
+        let handed = self.encode(&dispatch, &path, spec).and_then(|()| self.hand_to(token, &dispatch));
+        if handed.is_err() {
+            self.revoke_unsent(&dispatch, &path)?;
+        }
+        handed
+    }
+
+    /// Sends `self.frame` to a shim that is busy.
+    fn hand_to(&mut self, token: u64, dispatch: &DispatchId) -> io::Result<()> {
+        let mut table = self.shared.table();
+        let Some(Watched::Shim(shim)) = table.watched.get_mut(&token) else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        if shim.next.is_some() || sys::transmit(&shim.socket, &self.frame)? != self.frame.len() {
+            return Err(io::Error::new(io::ErrorKind::WriteZero, "the order was cut off"));
+        }
+        shim.next = Some(dispatch.clone());
+        table.live.insert(dispatch.clone(), Live { shim: Some(token), running: None });
+        Ok(())
+    }
+
+    /// Takes a dispatch out of the line behind another. If a shim has taken it already, the other has ended, and this says
+    /// how.
+    pub fn call_back(&mut self, dispatch: &DispatchId, after: &DispatchId) -> io::Result<Option<Recovered>> {
+        let path = self.shared.claim(dispatch);
+        match settle::examine(&path, "it was called back")? {
+            Finding::Revoked | Finding::Absent => {}
+            Finding::Alive(_) | Finding::Ended(_) | Finding::StartFailed(_) | Finding::Died(_) => {
+                return self.look(after, &self.shared.claim(after)).map(Some);
+            }
+        }
+        let mut table = self.shared.table();
+        let token = table.live.remove(dispatch).and_then(|live| live.shim);
+        if let Some(Watched::Shim(shim)) = token.and_then(|token| table.watched.get_mut(&token)) {
+            shim.next = None;
+        }
+        drop(table);
+        self.forget(dispatch);
+        Ok(None)
+    }
+
+    /// Makes sure that an order that nobody got whole is never acted upon. Nobody can hold the lock; removing the file is
+    /// a revocation as well.
+    fn revoke_unsent(&mut self, dispatch: &DispatchId, path: &Path) -> io::Result<()> {
+        if settle::examine(path, "it was not handed over").is_err() {
+            std::fs::remove_file(path)?;
+        }
+        if !self.inline.remove(dispatch) {
+            tidy::remove_order(path);
+        }
+        Ok(())
     }
 
     /// Puts the order into `self.frame`; a large one goes into a file beside the claim.

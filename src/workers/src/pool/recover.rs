@@ -58,7 +58,7 @@ impl LocalPool {
         self.recover(dispatch)
     }
 
-    fn look(&self, dispatch: &DispatchId, path: &Path) -> io::Result<Recovered> {
+    pub(super) fn look(&self, dispatch: &DispatchId, path: &Path) -> io::Result<Recovered> {
         Ok(match settle::examine(path, "no shim had taken it when the daemon looked")? {
             Finding::Alive(story) => {
                 // In the books before it is watched, so that no news of its end is thrown away.

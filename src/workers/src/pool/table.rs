@@ -18,13 +18,15 @@ pub(super) struct Shim {
     pub inbox: Inbox,
     /// What it works on.
     pub dispatch: Option<DispatchId>,
+    /// What it works on after that.
+    pub next: Option<DispatchId>,
     /// What it said before its connection ended.
     pub last_words: Option<String>,
 }
 
 impl Shim {
     pub(super) fn new(socket: UnixStream, dispatch: Option<DispatchId>) -> Self {
-        Self { socket, inbox: Inbox::default(), dispatch, last_words: None }
+        Self { socket, inbox: Inbox::default(), dispatch, next: None, last_words: None }
     }
 }
 

@@ -13,6 +13,7 @@ mod said;
 mod watch;
 mod window;
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -50,6 +51,8 @@ struct Shim {
     group: Option<PathBuf>,
     /// Lines for the claim that wait to be written together.
     lines: Vec<u8>,
+    /// Orders that came while another dispatch ran.
+    waiting: VecDeque<ToShim>,
     /// Frames for the daemon that wait to be sent together.
     frames: Vec<u8>,
     buffer: Vec<u8>,
@@ -78,6 +81,7 @@ impl Shim {
             link,
             group,
             lines: Vec::new(),
+            waiting: VecDeque::new(),
             frames: Vec::new(),
             buffer: vec![0; 64 * 1024],
         })
@@ -120,7 +124,7 @@ pub(crate) fn serve(connection: UnixStream, group: Option<PathBuf>) -> i32 {
     };
     drop(spare);
     loop {
-        while let Some(message) = shim.link.next() {
+        while let Some(message) = shim.waiting.pop_front().or_else(|| shim.link.next()) {
             match message {
                 ToShim::Start { dispatch, claim, spec } => {
                     match run::perform(&mut shim, dispatch, &claim, *spec) {

@@ -170,8 +170,10 @@ impl Run<'_> {
                     self.claim.heal();
                     self.yield_wanted = wanted;
                 }
-                // What is for a former dispatch comes too late; a pool sends no order to a busy shim.
-                wire::ToShim::Stop { .. } | wire::ToShim::Yield { .. } | wire::ToShim::Start { .. } => {}
+                // Its turn comes when this dispatch is over.
+                order @ wire::ToShim::Start { .. } => self.shim.waiting.push_back(order),
+                // What is for a former dispatch comes too late.
+                wire::ToShim::Stop { .. } | wire::ToShim::Yield { .. } => {}
             }
         }
     }

@@ -1,0 +1,149 @@
+//! Next in line: while runs are short, the start that follows each of them is on disk, and with its worker, before it
+//! ends. Whatever might change who is next calls all of that back first, before it is decided or at the latest before it
+//! is on disk, so that nobody who was told of a pause or a hold sees a start after it.
+
+use tracing::warn;
+use yard_client::Ask;
+use yard_engine::bead::BeadEvent;
+use yard_engine::context::ContextEvent;
+use yard_engine::dispatch::Dispatch;
+use yard_engine::task::TaskEvent;
+use yard_engine::town::TownEvent;
+use yard_engine::{DispatchId, Event, Millis};
+use yard_workers::WorkerReport;
+
+use super::Core;
+use crate::input::Input;
+use crate::launch;
+
+/// A run as long as this is worth the wait for the disk after it.
+const SHORT: Millis = Millis(50);
+/// So many short runs in a row are a reason to expect more of them.
+const SEVERAL: u32 = 4;
+
+/// How long the last runs took.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// How many short ones there were since the last long one.
+    short: u32,
+}
+
+impl Pace {
+    fn note(&mut self, active: Option<Millis>) {
+        let is_short = active.is_some_and(|active| active < SHORT);
+        self.short = if is_short { self.short.saturating_add(1) } else { 0 };
+    }
+
+    fn is_quick(&self) -> bool {
+        self.short >= SEVERAL
+    }
+}
+
+impl Core {
+    /// Notes how long a run took.
+    pub(super) fn note_pace(&mut self, report: &WorkerReport) {
+        if let WorkerReport::Ended { exit, .. } = report {
+            self.pace.note(exit.active);
+        }
+    }
+
+    /// Lines somebody up behind each short run.
+    pub(super) fn line_up(&mut self) {
+        if !self.pace.is_quick() || self.store.state().ready_count() == 0 {
+            return;
+        }
+        let running: Vec<DispatchId> = self.store.state().live_workers().map(|it| it.id.clone()).collect();
+        let now = self.now;
+        for id in running {
+            self.store.decide(now, |tx| tx.line_up(&id));
+        }
+    }
+
+    /// Whether what came in may change who is next.
+    pub(super) fn disturbs_line(input: &Input) -> bool {
+        match input {
+            Input::Ask { request, .. } => {
+                matches!(request.ask, Ask::Command { .. } | Ask::Stop { .. } | Ask::Poke { .. })
+            }
+            Input::Source(_) | Input::Git(_) | Input::ActionAnswered { .. } | Input::Terminate => true,
+            Input::Worker(_)
+            | Input::AlertTold { .. }
+            | Input::MessageTold { .. }
+            | Input::WebhookTried { .. }
+            | Input::Nudge => false,
+        }
+    }
+
+    /// Whether something that was decided in this turn, by the clock or by a worker's end, changes who is next.
+    pub(super) fn line_is_disturbed(&self) -> bool {
+        let Some(least_urgent) = self.store.state().least_urgent_in_line() else { return false };
+        let disturbs = |event: &Event| match event {
+            Event::Town(event) => !matches!(event, TownEvent::ClockAdvanced {}),
+            Event::Rig(_) | Event::Preemption(_) | Event::Convoy(_) => true,
+            Event::Bead(event) => !matches!(event, BeadEvent::Closed { .. }),
+            Event::Context(ContextEvent::Opened { context, .. }) => context.priority > least_urgent,
+            Event::Context(event) => !matches!(event, ContextEvent::Closed { .. }),
+            Event::Task(event) => matches!(event, TaskEvent::Submitted { .. }),
+            Event::Dispatch(_) | Event::Alert(_) | Event::Agent(_) | Event::Merge(_) => false,
+        };
+        self.store.pending().iter().any(|recorded| disturbs(&recorded.event))
+    }
+
+    /// Takes everybody out of the line whom no worker has taken yet.
+    pub(super) fn call_back_all(&mut self) {
+        for (after, next) in self.line() {
+            self.call_back(&after, &next);
+        }
+    }
+
+    /// Who is next in line, and behind whom.
+    pub(super) fn line(&self) -> Vec<(DispatchId, DispatchId)> {
+        let lined_up = self.store.state().lined_up();
+        lined_up.map(|(after, next)| (after.clone(), next.id.clone())).collect()
+    }
+
+    pub(super) fn call_back(&mut self, after: &DispatchId, next: &DispatchId) {
+        match self.pool.call_back(next, after) {
+            Ok(None) => self.store.decide(self.now, |tx| tx.called_back(next)),
+            // Its turn has come: the end of the one before is news that has not reached us yet.
+            Ok(Some(found)) => self.take_recovered(after, found),
+            Err(error) => warn!(dispatch = %next, %error, "cannot call it back"),
+        }
+    }
+
+    /// Hears of somebody who is still in line; whether that was all there is to it.
+    pub(super) fn take_line_report(&mut self, report: &WorkerReport) -> bool {
+        let id = report.dispatch();
+        let Some((after, _)) = self.line().into_iter().find(|(_, next)| next == id) else { return false };
+        match report {
+            WorkerReport::NeverRan { .. } | WorkerReport::Lost { .. } => {
+                self.store.decide(self.now, |tx| tx.called_back(id));
+                self.pool.forget(id);
+                true
+            }
+            WorkerReport::Running { .. }
+            | WorkerReport::Isolated { .. }
+            | WorkerReport::StepDone { .. }
+            | WorkerReport::Metered { .. }
+            | WorkerReport::StartFailed { .. }
+            | WorkerReport::Ended { .. } => {
+                // Nobody begins before the one before has ended.
+                self.call_back(&after, id);
+                false
+            }
+        }
+    }
+
+    /// Gives what is lined up to the worker that has the slot.
+    pub(super) fn hand_on(&mut self, dispatch: &Dispatch, after: &DispatchId) {
+        let order = launch::order(self.store.state(), &self.town, &self.sources, dispatch);
+        let handed = order.and_then(|order| {
+            self.note_steps(&order);
+            self.pool.start_after(order, after).map_err(|error| error.to_string())
+        });
+        if let Err(why) = handed {
+            let dispatch = dispatch.id.clone();
+            self.own_reports.push(WorkerReport::NeverRan { dispatch, why });
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Next in line: a start that is decided before its slot is free, for the slot of a dispatch that runs. Work that takes
+//! milliseconds would otherwise spend half its time waiting for the disk between the end of one and the start of the next.
+//!
+//! Promises: what is lined up runs only after the end of the dispatch it stands behind, in the same slot, so no limit is
+//! ever exceeded; its id is its own from then on, whatever becomes of it; it can be called back as long as no worker has
+//! taken it; it stands behind nobody that is less urgent than anything that waits, blocked or not. To everybody it is
+//! queued until the one before it has ended; that end makes it a dispatch like every other.
+
+use std::collections::BTreeSet;
+
+use crate::capacity::Limit;
+use crate::context::Context;
+use crate::dispatch::{Dispatch, DispatchEvent, LOCAL_EXECUTOR, StopReason};
+use crate::state::State;
+use crate::tx::Tx;
+use crate::{ContextId, DispatchId};
+
+impl State {
+    /// What is next in line, with the dispatch that it stands behind.
+    pub fn lined_up(&self) -> impl Iterator<Item = (&DispatchId, &Dispatch)> {
+        self.lined.iter()
+    }
+
+    /// How urgent the least urgent start is that is lined up.
+    pub fn least_urgent_in_line(&self) -> Option<u8> {
+        let contexts = self.lined.values().filter_map(|dispatch| self.contexts.get(&dispatch.context));
+        contexts.map(|context| context.priority).min()
+    }
+
+    /// Whether nothing but the order of the queue decides who is next: no pause, delay or budget may come between.
+    fn may_line_up(&self) -> bool {
+        let settings = &self.settings;
+        self.pause.is_none()
+            && self.host_gate.is_none()
+            && self.preemption.is_none()
+            && self.promised.is_none()
+            && settings.spawn_delay.0 == 0
+            && settings.batch_size == 0
+            && settings.aging.is_none()
+            && settings.cost == crate::settings::CostSettings::default()
+    }
+
+    /// Who would start if this dispatch ended now, as far as that is certain: the head of the queue, if the slot that
+    /// becomes free is all it needs, and nothing that waits is more urgent.
+    fn next_after(&self, running: &Dispatch) -> Option<ContextId> {
+        let id = self.queue.head()?;
+        let context = self.contexts.get(id)?;
+        let freed: BTreeSet<Limit> = running.limits().collect();
+        let fits = |limit: &Limit| {
+            let room = self.room(limit);
+            freed.contains(limit) && room.max.is_none_or(|max| room.active <= max)
+        };
+        let most_urgent = self.open_priorities.keys().next_back().copied().unwrap_or(0);
+        let certain = context.limits().all(|limit| fits(&limit))
+            && context.priority >= most_urgent
+            && context.task.is_none()
+            && context.deadline.is_none();
+        certain.then(|| id.clone())
+    }
+
+    pub(crate) fn apply_lined_up(&mut self, dispatch: &Dispatch, after: &DispatchId) {
+        let id = &dispatch.id;
+        self.unqueue(&dispatch.context);
+        if let Some(work) = self.work_mut(id.bead()) {
+            work.attempts = work.attempts.max(id.attempt());
+            work.lined = true;
+        }
+        self.touch_bead(id.bead());
+        self.lined.insert(after.clone(), dispatch.clone());
+        self.touch_town();
+    }
+
+    /// It is in line no longer, for one reason or the other.
+    pub(crate) fn leave_line(&mut self, id: &DispatchId) {
+        let after = self.lined.iter().find(|(_, dispatch)| dispatch.id == *id).map(|(after, _)| after.clone());
+        let Some(dispatch) = after.and_then(|after| self.lined.remove(&after)) else { return };
+        if let Some(work) = self.work_mut(id.bead()) {
+            work.lined = false;
+        }
+        self.touch_bead(id.bead());
+        self.refresh_bead(&dispatch.id.bead().clone());
+        self.touch_town();
+    }
+}
+
+impl Tx<'_> {
+    /// Decides who follows in the slot of a dispatch that runs, if that is certain; whether somebody does.
+    pub fn line_up(&mut self, after: &DispatchId) -> bool {
+        let state = self.state();
+        if !state.may_line_up() || state.lined.contains_key(after) {
+            return false;
+        }
+        let runs = |dispatch: &&Dispatch| {
+            dispatch.is_live() && dispatch.has_worker() && !dispatch.should_yield() && dispatch.task.is_none()
+        };
+        let Some(running) = state.dispatch(after).filter(runs) else { return false };
+        let next = state.next_after(running).and_then(|context| state.start_of(&context, self.now()));
+        let Some(dispatch) = next.filter(|dispatch| dispatch.executor == LOCAL_EXECUTOR) else { return false };
+        let dispatch = Box::new(Dispatch { lined_up: true, ..dispatch });
+        self.emit(DispatchEvent::LinedUp { dispatch, after: after.clone() });
+        true
+    }
+
+    /// Nobody has taken it, and nobody will: its context stands in the queue again.
+    pub fn called_back(&mut self, id: &DispatchId) {
+        if self.state().lined.values().any(|dispatch| dispatch.id == *id) {
+            self.emit(DispatchEvent::CalledBack { id: id.clone() });
+        }
+    }
+
+    /// The dispatch it stood behind has ended: the slot is its own. What was called off meanwhile is ended again, because
+    /// its worker may be at it already.
+    pub(crate) fn begin_next(&mut self, ended: &DispatchId) {
+        let Some(dispatch) = self.state().lined.get(ended).cloned() else { return };
+        let (id, context) = (dispatch.id.clone(), dispatch.context.clone());
+        let order = self.state().seq().next().0;
+        let dispatch = Box::new(Dispatch { started_at: self.now(), order, ..dispatch });
+        self.emit(DispatchEvent::Started { dispatch });
+        if !self.state().context(&context).is_some_and(Context::is_open) {
+            self.worker_running(&id, None);
+            self.terminate(&id, StopReason::UserCancelled, false, "scheduler");
+        }
+    }
+}
