@@ -137,7 +137,7 @@ impl Presets {
         Self::with(&own).map(Arc::new).map_err(|why| PresetError::Malformed { path, why })
     }
 
-    fn with(own: &str) -> Result<Self, String> {
+    pub(crate) fn with(own: &str) -> Result<Self, String> {
         let own: toml::Table = own.parse().map_err(|e: toml::de::Error| e.to_string())?;
         let mut all: toml::Table = TABLE.parse().map_err(|e: toml::de::Error| e.to_string())?;
         for (name, keys) in own {
