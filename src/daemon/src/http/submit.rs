@@ -274,8 +274,8 @@ impl TaskBody {
         let deadline =
             deadline.map_err(|error| ApiError::bad_request(format!("invalid deadline format: {error}")))?;
         let params = self.params.map(Value::Object);
-        if params.as_ref().is_some_and(body::is_too_deep) {
-            return Err(bad(format!("params are nested more than {} levels deep", body::DEEPEST)));
+        if params.as_ref().is_some_and(yard_engine::is_too_deep) {
+            return Err(bad(format!("params are nested more than {} levels deep", yard_engine::DEEPEST)));
         }
         let params = params.and_then(|params| match params {
             Value::Object(params) => Some(params),
