@@ -3,6 +3,7 @@
 //! Promises: tests drive the real binary and the real engine; they wait for conditions, never for time.
 
 pub mod dice;
+pub mod fuzz;
 pub mod http;
 pub mod push;
 pub mod repo;

@@ -58,7 +58,10 @@ impl Filter {
     /// Reads a filter; the error says which term is wrong.
     pub fn parse(text: &str) -> Result<Self, String> {
         let terms = words(text).iter().map(|word| term(word)).collect::<Result<_, _>>()?;
-        Ok(Self { text: text.trim().to_owned(), terms })
+        // Inside a quote that is not closed yet, the spaces at the end belong to a word.
+        let open = text.matches('"').count() % 2 == 1;
+        let text = if open { text.trim_start() } else { text.trim() };
+        Ok(Self { text: text.to_owned(), terms })
     }
 
     /// As it was written.
@@ -272,6 +275,9 @@ mod tests {
         assert!(Filter::parse("~(").expect_err("no pattern").contains("~("));
         assert!(Filter::parse("wave:x").is_err());
         assert_eq!(found("state:"), "123");
+        let half_quoted = Filter::parse(" \"lint  ").expect("a filter");
+        assert_eq!(found("\"lint  "), found(half_quoted.text()), "what is shown is what is looked for");
+        assert_eq!(half_quoted.text(), "\"lint  ");
         assert_eq!(found("wave:"), "");
         assert_eq!(found("!"), "");
     }

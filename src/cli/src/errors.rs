@@ -123,8 +123,15 @@ impl From<ConfigError> for Report {
 
 impl From<NoTown> for Report {
     fn from(error: NoTown) -> Self {
-        Self::new("no-town", error.to_string())
-            .hint("ym init makes a town here; ym demo shows one; --town DIR or YM_TOWN names one")
+        let (code, hint) = match &error {
+            NoTown::Here(_) => {
+                ("no-town", "ym init makes a town here; ym demo shows one; --town DIR or YM_TOWN names one")
+            }
+            NoTown::Foreign { .. } => {
+                ("foreign-town", "if you trust its owner, name it: --town DIR or YM_TOWN")
+            }
+        };
+        Self::new(code, error.to_string()).hint(hint)
     }
 }
 

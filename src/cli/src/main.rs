@@ -10,9 +10,11 @@ mod session;
 mod words;
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
+use yard_client::Safe;
 
 use crate::args::Cli;
 use crate::errors::Report;
@@ -67,11 +69,17 @@ fn usage(error: &clap::Error, json: bool) -> ExitCode {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
+    let text = error.render().to_string();
     if !json {
-        let _ = error.print();
+        // What was typed is quoted, and may come from elsewhere: colours are ours only if nothing else commands.
+        if text.lines().all(|line| Safe(line).to_string() == line) {
+            let _ = error.print();
+        } else {
+            let safe: String = text.lines().map(|line| format!("{}\n", Safe(line))).collect();
+            let _ = std::io::stderr().write_all(safe.as_bytes());
+        }
         return ExitCode::from(errors::USAGE);
     }
-    let text = error.render().to_string();
     let (message, hint) = errors::split_usage(&text);
     Report::usage(message).hint(hint).show(&mut Out::new(true, false, args::ColorChoice::Never))
 }

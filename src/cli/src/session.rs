@@ -30,12 +30,13 @@ impl Session {
         }
         let named = self.named.clone().or_else(named_by_environment);
         let town = match named {
-            Some(dir) => TownDir::at(&dir).map_err(|NoTown(dir)| {
-                Report::new(
+            Some(dir) => TownDir::at(&dir).map_err(|error| match error {
+                NoTown::Here(dir) => Report::new(
                     "no-town",
                     format!("{} is not a town: it has no .yardmaster folder", dir.display()),
                 )
-                .hint(format!("ym init {} makes one", dir.display()))
+                .hint(format!("ym init {} makes one", dir.display())),
+                NoTown::Foreign { .. } => error.into(),
             })?,
             None => TownDir::find(&std::env::current_dir()?)?,
         };

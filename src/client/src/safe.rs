@@ -69,15 +69,16 @@ fn is_invisible(c: char) -> bool {
 pub fn safe_line(text: &str, width: usize) -> String {
     use unicode_width::UnicodeWidthChar;
     // A title may be very long; what cannot be shown need not be cleaned.
-    let text: String = text.chars().take(width * 8 + 4096).collect();
+    let text: String = text.chars().take(width.saturating_mul(8).saturating_add(4096)).collect();
     let clean = Safe(&text).to_string();
     let mut out = String::new();
     let mut used = 0;
     for c in clean.chars() {
         let w = c.width().unwrap_or(0);
         if used + w > width {
-            while used + 1 > width {
-                used -= out.pop().and_then(UnicodeWidthChar::width).unwrap_or(1);
+            while used >= width {
+                let Some(last) = out.pop() else { return out };
+                used -= last.width().unwrap_or(0);
             }
             out.push('…');
             break;
@@ -118,5 +119,8 @@ mod tests {
         assert_eq!(safe_line("short", 10), "short");
         assert_eq!(safe_line("exactly ten", 10), "exactly t…");
         assert_eq!(safe_line("日本語テキスト", 6), "日本…");
+        assert_eq!(safe_line("日本語テキスト", 5), "日本…");
+        assert_eq!([safe_line("no room", 0), safe_line("no room", 1), safe_line("日", 1)], ["", "…", "…"]);
+        assert_eq!(safe_line("room", usize::MAX), "room");
     }
 }

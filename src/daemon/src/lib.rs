@@ -12,6 +12,7 @@ pub mod config;
 mod core;
 mod embed;
 mod eventlog;
+pub mod fuzzing;
 mod host;
 mod http;
 mod input;

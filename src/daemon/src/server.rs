@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Notify;
 use yard_client::{Hello, PROTOCOL_VERSION, Reply, Request, ServerRole, SocketPath};
@@ -17,8 +17,8 @@ use yard_engine::Refusal;
 use crate::input::{Input, Inputs, ReplyTo};
 use crate::town::TownDir;
 
-/// Longest request accepted; an `add --file` of many thousand lines fits.
-const LONGEST_REQUEST: u64 = 256 * 1024 * 1024;
+/// Longest request accepted; an `add --file` of many thousand lines fits. All that are being sent together are no longer.
+const LONGEST_REQUEST: usize = 256 * 1024 * 1024;
 /// A longer reply is written in pieces rather than copied.
 const AT_ONCE: usize = 64 * 1024;
 
@@ -36,6 +36,8 @@ struct Shared {
     role: ServerRole,
     inputs: Inputs,
     connections: AtomicUsize,
+    /// Bytes of requests that have come so far and are not whole yet, of all connections.
+    unfinished: AtomicUsize,
     /// No new connections are taken and those in the backlog were.
     closed: AtomicBool,
     close: Notify,
@@ -59,6 +61,7 @@ impl Server {
             role,
             inputs,
             connections: AtomicUsize::new(0),
+            unfinished: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             close: Notify::new(),
             end: Notify::new(),
@@ -180,17 +183,16 @@ async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
     let hello = Hello { ym: PROTOCOL_VERSION, version, pid: std::process::id(), role: shared.role };
     write_line(&mut write, &hello).await?;
     let mut reader = BufReader::new(read);
-    let mut line = Vec::new();
     loop {
-        line.clear();
-        let mut limited = (&mut reader).take(LONGEST_REQUEST);
-        if limited.read_until(b'\n', &mut line).await? == 0 {
-            return Ok(());
-        }
-        if line.last() != Some(&b'\n') {
-            let refusal = Refusal::new("bad-request", "the request is too long or was cut off");
-            return write_reply(&mut write, &Reply::Error(refusal)).await;
-        }
+        let mut unfinished = Unfinished { shared, line: Vec::new() };
+        let line = match unfinished.read(&mut reader).await? {
+            Sent::Line(line) => line,
+            Sent::Nothing => return Ok(()),
+            Sent::TooMuch => {
+                let refusal = Refusal::new("bad-request", "the request is too long or was cut off");
+                return write_reply(&mut write, &Reply::Error(refusal)).await;
+            }
+        };
         let request: Request = match serde_json::from_slice(&line) {
             Ok(request) => request,
             Err(error) => {
@@ -203,7 +205,8 @@ async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
         if !shared.inputs.send(Input::Ask { request: Box::new(request), reply_to }) {
             return Ok(());
         }
-        let mut ahead = Vec::new();
+        drop(line);
+        let mut goes_on = false;
         loop {
             tokio::select! {
                 reply = replies.recv() => match reply {
@@ -215,18 +218,68 @@ async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
                         }
                     }
                 },
-                // The client went away: dropping `replies` tells whoever works for it.
-                read = reader.read_until(b'\n', &mut ahead), if ahead.is_empty() => {
-                    if read? == 0 {
+                // The client went away: dropping `replies` tells whoever works for it. If it says more, that is not even
+                // read: it may be anything, and go on for ever.
+                more = reader.fill_buf(), if !goes_on => {
+                    if more?.is_empty() {
                         return Ok(());
                     }
+                    goes_on = true;
                 }
             }
         }
-        if !ahead.is_empty() {
+        if goes_on {
             let refusal = Refusal::new("bad-request", "one request at a time: wait for the answer");
             return write_reply(&mut write, &Reply::Error(refusal)).await;
         }
+    }
+}
+
+/// A request on its way, counted among those of all connections until this is dropped.
+struct Unfinished<'a> {
+    shared: &'a Shared,
+    line: Vec<u8>,
+}
+
+/// What came of it.
+enum Sent {
+    Line(Vec<u8>),
+    Nothing,
+    /// It never ends, or everybody sends too much at once, or it was cut off.
+    TooMuch,
+}
+
+impl Unfinished<'_> {
+    async fn read(&mut self, reader: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Sent> {
+        loop {
+            let more = reader.fill_buf().await?;
+            if more.is_empty() {
+                return Ok(if self.line.is_empty() { Sent::Nothing } else { Sent::TooMuch });
+            }
+            let end = more.iter().position(|byte| *byte == b'\n');
+            let part = &more[..end.unwrap_or(more.len())];
+            let len = part.len();
+            self.line.extend_from_slice(part);
+            let before = self.shared.unfinished.fetch_add(len, Ordering::SeqCst);
+            reader.consume(len + usize::from(end.is_some()));
+            if before + len > LONGEST_REQUEST {
+                return Ok(Sent::TooMuch);
+            }
+            if end.is_some() {
+                return Ok(Sent::Line(self.take()));
+            }
+        }
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        self.shared.unfinished.fetch_sub(self.line.len(), Ordering::SeqCst);
+        std::mem::take(&mut self.line)
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        self.take();
     }
 }
 

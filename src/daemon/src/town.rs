@@ -1,7 +1,8 @@
 //! A town on disk: a directory with a `.yardmaster/` folder, and where everything lies in it.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// The folder that makes a directory a town.
@@ -13,41 +14,74 @@ pub struct TownDir {
     root: PathBuf,
 }
 
-/// There is no town where one was looked for.
+/// There is no town where one was looked for, or none to be trusted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no town here: {0} has no .yardmaster folder, nor has any directory above it")]
-pub struct NoTown(pub PathBuf);
+pub enum NoTown {
+    /// There is none.
+    #[error("no town here: {0} has no .yardmaster folder, nor has any directory above it")]
+    Here(PathBuf),
+    /// The nearest one is another user's, and a town says what is run.
+    #[error("{} belongs to another user (uid {owner}), and what it says would be run as you", folder.display())]
+    Foreign {
+        /// Its folder.
+        folder: PathBuf,
+        /// Whose it is.
+        owner: u32,
+    },
+}
 
 impl TownDir {
-    /// The town that `start` lies in: the nearest directory upwards with a `.yardmaster/`.
+    /// The town that `start` lies in: the nearest directory upwards with a `.yardmaster/`. Whoever can write to a
+    /// directory above could put one there, so it must be our own; one that is named ([`TownDir::at`]) is trusted.
     pub fn find(start: &Path) -> Result<Self, NoTown> {
-        let start = start.canonicalize().map_err(|_| NoTown(start.to_owned()))?;
+        let start = start.canonicalize().map_err(|_| NoTown::Here(start.to_owned()))?;
         let found = start.ancestors().find(|dir| dir.join(FOLDER).is_dir());
-        found.map(|root| Self { root: root.to_owned() }).ok_or(NoTown(start.clone()))
+        found.map_or_else(|| Err(NoTown::Here(start.clone())), Self::own)
+    }
+
+    /// Exactly this directory, which must be a town of ours.
+    pub fn own(root: &Path) -> Result<Self, NoTown> {
+        let town = Self::at(root)?;
+        match foreign_owner(&town.folder()) {
+            Some(owner) => Err(NoTown::Foreign { folder: town.folder(), owner }),
+            None => Ok(town),
+        }
     }
 
     /// Exactly this directory, which must be a town.
     pub fn at(root: &Path) -> Result<Self, NoTown> {
-        let root = root.canonicalize().map_err(|_| NoTown(root.to_owned()))?;
-        if root.join(FOLDER).is_dir() { Ok(Self { root }) } else { Err(NoTown(root)) }
+        let root = root.canonicalize().map_err(|_| NoTown::Here(root.to_owned()))?;
+        if root.join(FOLDER).is_dir() { Ok(Self { root }) } else { Err(NoTown::Here(root)) }
     }
 
     /// Makes the folders of a new town. The journal is made when it is first opened.
     pub fn create(root: &Path) -> io::Result<Self> {
-        use std::os::unix::fs::DirBuilderExt;
         fs::create_dir_all(root)?;
         let root = root.canonicalize()?;
         let folder = root.join(FOLDER);
-        let private = |path: &Path| match fs::DirBuilder::new().mode(0o700).create(path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            other => other,
-        };
+        if let Some(owner) = foreign_owner(&folder) {
+            return Err(io::Error::other(NoTown::Foreign { folder, owner }));
+        }
         private(&folder)?;
         for part in ["run", "logs", "formulas"] {
             private(&folder.join(part))?;
         }
-        fs::write(folder.join(".gitignore"), "*\n!config.toml\n!formulas/\n!.gitignore\n")?;
+        let mut open = fs::OpenOptions::new();
+        let mut file =
+            open.write(true).create(true).truncate(true).mode(0o600).open(folder.join(".gitignore"))?;
+        file.write_all(b"*\n!config.toml\n!formulas/\n!.gitignore\n")?;
         Ok(Self { root })
+    }
+
+    /// Shuts others out of a town whose folder came from elsewhere, say from git. Says whether they could look in.
+    pub(crate) fn make_private(&self) -> io::Result<bool> {
+        let folder = self.folder();
+        let mode = fs::metadata(&folder)?.permissions().mode() & 0o777;
+        let was_open = mode & 0o077 != 0;
+        if was_open {
+            fs::set_permissions(&folder, fs::Permissions::from_mode(mode & 0o700))?;
+        }
+        Ok(was_open)
     }
 
     /// The town's own directory.
@@ -95,4 +129,20 @@ impl TownDir {
         let joined = self.root.join(path);
         if path == "." { self.root.clone() } else { joined }
     }
+}
+
+/// Whose a folder is, if it is not ours: the link's or that of what it leads to, because either could be planted.
+fn foreign_owner(folder: &Path) -> Option<u32> {
+    let ours = nix::unistd::geteuid().as_raw();
+    let found = [fs::symlink_metadata(folder), fs::metadata(folder)];
+    found.into_iter().flatten().map(|found| found.uid()).find(|owner| *owner != ours)
+}
+
+/// Makes a directory for its owner alone, whatever the umask is.
+fn private(path: &Path) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
+        made => made?,
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
 }

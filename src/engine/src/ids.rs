@@ -176,7 +176,11 @@ impl DispatchId {
     pub fn parse(text: &str) -> Result<Self, BadId> {
         let bad = || BadId { what: "dispatch id", text: text.chars().take(80).collect() };
         let (bead, attempt) = text.rsplit_once('@').ok_or_else(bad)?;
-        Ok(Self { bead: BeadId::parse(bead)?, attempt: attempt.parse().map_err(|_| bad())? })
+        // A fencing token has one spelling: numbers would also be read from `+3` and `03`.
+        let is_plain =
+            attempt.bytes().all(|b| b.is_ascii_digit()) && (attempt == "0" || !attempt.starts_with('0'));
+        let attempt = if is_plain { attempt.parse().ok() } else { None };
+        Ok(Self { bead: BeadId::parse(bead)?, attempt: attempt.ok_or_else(bad)? })
     }
 }
 
@@ -263,6 +267,10 @@ mod tests {
         assert_eq!((id.bead().as_str(), id.attempt()), ("gt-abc", 3));
         assert_eq!(id.to_string(), "gt-abc@3");
         assert!(DispatchId::parse("gt-abc").is_err());
-        assert!(DispatchId::parse("gt-abc@x").is_err());
+        for bad in
+            ["gt-abc@x", "gt-abc@", "gt-abc@+3", "gt-abc@03", "gt-abc@-3", "gt-abc@4294967296", "@3", "a@@3"]
+        {
+            assert!(DispatchId::parse(bad).is_err(), "{bad}");
+        }
     }
 }

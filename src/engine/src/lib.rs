@@ -60,7 +60,7 @@ pub mod worktree;
 
 pub use checkpoint::{CheckpointRow, UnreadableRow};
 pub use command::{Answer, Command};
-pub use decide::{Asker, Kitchen, WebhookFailure, WorkerExit};
+pub use decide::{Asker, DEEPEST, Kitchen, WebhookFailure, WorkerExit, is_too_deep};
 pub use event::{Event, Recorded, UnreadableEvent};
 pub use ids::{
     AccountName, AgentName, AlertId, BadId, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, RigName,

@@ -16,6 +16,7 @@ mod command;
 mod details;
 mod eyes;
 mod file;
+pub mod fuzzing;
 mod jsonl;
 mod known;
 mod ledger;

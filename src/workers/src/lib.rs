@@ -13,6 +13,7 @@ mod claim;
 mod cook;
 mod forkserver;
 mod formula;
+pub mod fuzzing;
 mod git;
 mod log;
 mod pool;

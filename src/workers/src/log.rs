@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 
 /// So much of the last output is kept at hand.
@@ -74,7 +74,9 @@ impl Log {
         let open = || OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path);
         let file = match open() {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                self.path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+                let mut private = std::fs::DirBuilder::new();
+                private.recursive(true).mode(0o700);
+                self.path.parent().map_or(Ok(()), |directory| private.create(directory))?;
                 open()?
             }
             other => other?,

@@ -15,6 +15,8 @@ pub(crate) use sign::holds;
 pub use sign::{Saying, Sign};
 use yard_engine::session::Session;
 
+/// Larger files are no tables of agents.
+const MAX_SIZE: u64 = 1 << 20;
 const TABLE: &str = include_str!("../../../assets/agents.toml");
 
 /// A command line of an agent, and what to look for in its output.
@@ -129,7 +131,14 @@ impl Presets {
     /// Those of a town: what its own file says goes before what is built in.
     pub fn of_town(root: &Path) -> Result<Arc<Self>, PresetError> {
         let path = root.join(".yardmaster/agents.toml");
-        let own = match std::fs::read_to_string(&path) {
+        let own = match std::fs::metadata(&path) {
+            // A pipe or a device in its place must not hold up whoever cooks.
+            Ok(meta) if !meta.is_file() => Err(io::Error::other("it is not a file")),
+            Ok(meta) if meta.len() > MAX_SIZE => Err(io::Error::other("it is larger than 1 MiB")),
+            Ok(_) => std::fs::read_to_string(&path),
+            Err(error) => Err(error),
+        };
+        let own = match own {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::built_in()),
             Err(error) => return Err(PresetError::Unreadable { path, error }),
@@ -137,7 +146,7 @@ impl Presets {
         Self::with(&own).map(Arc::new).map_err(|why| PresetError::Malformed { path, why })
     }
 
-    fn with(own: &str) -> Result<Self, String> {
+    pub(crate) fn with(own: &str) -> Result<Self, String> {
         let own: toml::Table = own.parse().map_err(|e: toml::de::Error| e.to_string())?;
         let mut all: toml::Table = TABLE.parse().map_err(|e: toml::de::Error| e.to_string())?;
         for (name, keys) in own {
@@ -215,6 +224,18 @@ mod tests {
         assert_eq!(claude.resume, ["--resume", "{{session}}"], "the rest is as it was");
         assert_eq!(presets.find("mine").expect("known").prompt, ["{{prompt}}"]);
         assert!(presets.find("codex").is_some());
+    }
+
+    #[test]
+    fn what_is_no_file_holds_nobody_up() {
+        let town = tempfile::tempdir().expect("temporary directory");
+        let path = town.path().join(".yardmaster/agents.toml");
+        std::fs::create_dir(town.path().join(".yardmaster")).expect("made");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+        assert!(matches!(Presets::of_town(town.path()), Err(PresetError::Unreadable { .. })));
+        std::fs::remove_file(&path).expect("removed");
+        std::fs::write(&path, " ".repeat(2 << 20)).expect("written");
+        assert!(matches!(Presets::of_town(town.path()), Err(PresetError::Unreadable { .. })));
     }
 
     #[test]

@@ -145,6 +145,11 @@ impl Inbox {
         }
     }
 
+    /// Takes bytes that came another way.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
     /// The next whole frame. An error means that the stream cannot be trusted any more.
     pub(crate) fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         let waiting = &self.bytes[self.begin..];
@@ -177,7 +182,7 @@ mod tests {
         let mut inbox = Inbox::default();
         let mut got: Vec<String> = Vec::new();
         for byte in bytes {
-            inbox.bytes.push(byte);
+            inbox.push(&[byte]);
             while let Some(text) = inbox.next().expect("valid") {
                 got.push(text);
             }
@@ -187,9 +192,11 @@ mod tests {
 
     #[test]
     fn nonsense_is_an_error_and_no_panic() {
-        let mut inbox = Inbox { bytes: vec![0xff; 64], begin: 0 };
+        let mut inbox = Inbox::default();
+        inbox.push(&[0xff; 64]);
         assert!(inbox.next::<String>().is_err());
-        let mut inbox = Inbox { bytes: b"\x02\0\0\0{]".to_vec(), begin: 0 };
+        let mut inbox = Inbox::default();
+        inbox.push(b"\x02\0\0\0{]");
         assert!(inbox.next::<String>().is_err());
     }
 }

@@ -87,7 +87,7 @@ fn look(place: &Path) -> Result<bool, Report> {
         let message = format!("{} is in the way: it is not a folder", folder.display());
         return Err(Report::new("exists", message).hint("nothing was changed"));
     }
-    if has_rig(&TownDir::at(place)?)? { Err(already(place)) } else { Ok(true) }
+    if has_rig(&TownDir::own(place)?)? { Err(already(place)) } else { Ok(true) }
 }
 
 fn already(place: &Path) -> Report {

@@ -7,11 +7,11 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value as Json;
-use toml_edit::{DocumentMut, Item, Key, Table, TableLike};
+use toml_edit::{DocumentMut, Item, Key, Table, TableLike, Value};
 use yard_engine::undo::ConfigEdit;
 
 use super::ConfigError;
-use super::keys::{self, Absent, KEYS, KeySpec};
+use super::keys::{self, Absent, KEYS, KeySpec, Place};
 use super::put_back::{bare, entry_text, find};
 use super::settings::{entries, not_toml, read_text};
 use super::value;
@@ -87,15 +87,25 @@ pub fn list(path: &Path) -> Result<Vec<Entry>, ConfigError> {
 pub fn set(path: &Path, key: &str, text: &str) -> Result<Change, ConfigError> {
     let place = keys::find(key)?;
     let value = value::typed(&place, text)?;
-    edit(path, |document| {
-        let new = value::to_json(&Item::Value(value.clone()));
-        let old = find(document.as_table(), &place.path()).map(|(_, item)| value::to_json(&item));
-        let edit = noted(document.as_table_mut(), place.key(), &place.path(), |root, path| {
-            let key = Key::new(path.last().map(String::as_str).unwrap_or_default());
-            insert(root, path, &key, Item::Value(value))
-        })?;
-        Ok(Change { key: place.key(), old, new, edit })
-    })
+    edit(path, |document| set_in(document, &place, value))
+}
+
+fn set_in(document: &mut DocumentMut, place: &Place, value: Value) -> Result<Change, ConfigError> {
+    let new = value::to_json(&Item::Value(value.clone()));
+    let old = find(document.as_table(), &place.path()).map(|(_, item)| value::to_json(&item));
+    let edit = noted(document.as_table_mut(), place.key(), &place.path(), |root, path| {
+        let key = Key::new(path.last().map(String::as_str).unwrap_or_default());
+        insert(root, path, &key, Item::Value(value))
+    })?;
+    Ok(Change { key: place.key(), old, new, edit })
+}
+
+/// The same in a text instead of a file, for the fuzz target.
+pub(crate) fn set_in_text(document: &str, key: &str, text: &str) -> Result<String, ConfigError> {
+    let place = keys::find(key)?;
+    let value = value::typed(&place, text)?;
+    let mut edited = document.parse::<DocumentMut>().map_err(|error| not_toml(document, &error))?;
+    set_in(&mut edited, &place, value).map(|_| edited.to_string())
 }
 
 /// Takes a key out of the file, so that its default holds. A key nobody knows can be taken out too, if it is there.

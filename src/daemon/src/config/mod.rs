@@ -13,6 +13,7 @@ mod settings;
 mod value;
 
 pub use error::ConfigError;
+pub(crate) use file::set_in_text;
 pub use file::{Change, Entry, get, list, set, unset};
 pub use keys::{Absent, KEYS, KeySpec, Kind};
 pub use put_back::{PutBack, put_back};

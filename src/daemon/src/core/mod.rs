@@ -126,6 +126,9 @@ enum Owed {
 impl Core {
     /// Takes over a town whose lease we hold: reads the config, recovers what ran, closes what is stale.
     pub(crate) fn open(town: TownDir, role: ServerRole) -> Result<Self, OpenError> {
+        if town.make_private().unwrap_or(false) {
+            tracing::warn!(folder = %town.folder().display(), "others could look into the town; now only its owner can");
+        }
         let store = Store::open(&town)?;
         let (sender, received) = mpsc::channel();
         let reports = sender.clone();

@@ -8,7 +8,6 @@ use axum::http::{Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Bytes;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use super::error::ApiError;
 
@@ -35,25 +34,6 @@ pub(super) async fn read(request: Request<Body>) -> Result<Bytes, ApiError> {
         Ok(Err(error)) => Err(ApiError::bad_request(format!("request body cannot be read: {error}"))),
         Err(_) => Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "error", "request body took too long")),
     }
-}
-
-/// How deep what is kept may be nested: events wrap it, and readers give up at 128.
-pub(super) const DEEPEST: usize = 64;
-
-/// Whether a value is nested too deeply to be kept.
-pub(super) fn is_too_deep(value: &Value) -> bool {
-    let mut pending = vec![(value, 1)];
-    while let Some((value, depth)) = pending.pop() {
-        if depth > DEEPEST {
-            return true;
-        }
-        match value {
-            Value::Array(items) => pending.extend(items.iter().map(|item| (item, depth + 1))),
-            Value::Object(fields) => pending.extend(fields.values().map(|field| (field, depth + 1))),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-    }
-    false
 }
 
 /// The first JSON value of a body; what follows it is ignored.

@@ -9,9 +9,8 @@ use reqwest::redirect::Policy;
 use serde_json::{Map, Value};
 use yard_engine::settings::HttpExecutorSettings;
 use yard_engine::task::Task;
-use yard_engine::{DispatchId, Timestamp};
+use yard_engine::{DispatchId, Timestamp, is_too_deep};
 
-use super::body::is_too_deep;
 use super::error::sentence;
 
 /// Longest answer that is kept.

@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::AbortHandle;
+use yard_engine::command::NewTask;
 use yard_engine::settings::HttpSettings;
 use yard_engine::{BeadId, DispatchId};
 
@@ -37,6 +38,21 @@ pub use self::webhook::webhook_secret;
 use crate::input::{Input, Inputs};
 use crate::stamp::FileStamp;
 use crate::town::TownDir;
+
+/// The task in a body, for the fuzz target.
+pub(crate) fn task_in(body: &[u8]) -> Option<NewTask> {
+    submit::task_in(body, &[]).ok()
+}
+
+/// Whether an address asks for a list of tasks, for the fuzz target.
+pub(crate) fn is_list(address: &axum::http::Uri) -> bool {
+    routes::list_query(address).is_ok()
+}
+
+/// Who asks with these headers, for the fuzz target.
+pub(crate) fn actor_of(token: &str, headers: &axum::http::HeaderMap) -> Option<String> {
+    auth::caller(token, headers).ok().map(|caller| caller.actor())
+}
 
 /// Webhooks under way at the same time; the others wait for their turn.
 const WEBHOOKS_AT_ONCE: usize = 16;

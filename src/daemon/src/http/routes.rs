@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Response, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::IntoResponse;
 use axum::routing::{get, post, put};
@@ -139,16 +139,16 @@ async fn health(State(shared): Api) -> Result<Response<Body>, ApiError> {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ListQuery {
+pub(super) struct ListQuery {
     agent_id: Option<String>,
     state: Option<String>,
     limit: Option<String>,
     cursor: Option<String>,
 }
 
-async fn list(State(shared): Api, request: Request) -> Result<Response<Body>, ApiError> {
-    let caller = who(&request)?;
-    let query = Query::<ListQuery>::try_from_uri(request.uri())
+/// Which tasks an address asks for, and how many at most.
+pub(super) fn list_query(address: &Uri) -> Result<(ListQuery, usize), ApiError> {
+    let query = Query::<ListQuery>::try_from_uri(address)
         .map_err(|error| ApiError::bad_request(format!("bad query: {error}")))?
         .0;
     let limit = match query.limit.as_deref() {
@@ -158,6 +158,12 @@ async fn list(State(shared): Api, request: Request) -> Result<Response<Body>, Ap
             limit.ok_or_else(|| ApiError::bad_request(format!("limit must be 1 to {LARGEST_PAGE}")))?
         }
     };
+    Ok((query, limit))
+}
+
+async fn list(State(shared): Api, request: Request) -> Result<Response<Body>, ApiError> {
+    let caller = who(&request)?;
+    let (query, limit) = list_query(request.uri())?;
     let asked = query.agent_id.filter(|agent| !agent.is_empty());
     let agent = match (caller.agent(), asked) {
         (Some(own), Some(asked)) if own != asked => {

@@ -74,13 +74,17 @@ struct BatchBody {
     tasks: Option<Vec<Map<String, Value>>>,
 }
 
+/// The task in a body, if it makes sense.
+pub(super) fn task_in(bytes: &[u8], webhook_allow: &[String]) -> Result<NewTask, ApiError> {
+    body::json::<TaskBody>(bytes)?.checked(webhook_allow)
+}
+
 /// `POST /tasks`
 pub(super) async fn one(State(shared): Api, request: Request) -> Result<Response<Body>, ApiError> {
     let caller = who(&request)?;
     let key = key_of(request.headers())?;
     let bytes = body::read(request).await?;
-    let task: TaskBody = body::json(&bytes)?;
-    let mut task = task.checked(&shared)?;
+    let mut task = task_in(&bytes, &shared.settings().webhook_allow)?;
     belongs_to(&caller, &task.agent)?;
     task.key = key.map(|key| key_for(&task.agent, "task", &key, fingerprint(&[&bytes])));
     let agent = task.agent.clone();
@@ -139,7 +143,7 @@ pub(super) async fn batch(State(shared): Api, request: Request) -> Result<Respon
             callback_url: task.callback_url.or_else(|| batch.callback_url.clone()),
             ..task
         };
-        match task.checked(&shared) {
+        match task.checked(&shared.settings().webhook_allow) {
             Err(error) => said.push(json!({"state": "rejected", "error": error.document()["error"]})),
             Ok(mut task) => {
                 let place = nth.to_be_bytes();
@@ -242,7 +246,7 @@ fn check_agent(agent: &str) -> Result<(), ApiError> {
 
 impl TaskBody {
     /// The task, if it makes sense.
-    fn checked(self, shared: &Shared) -> Result<NewTask, ApiError> {
+    fn checked(self, webhook_allow: &[String]) -> Result<NewTask, ApiError> {
         let bad = |why: String| ApiError::bad_request(format!("invalid task: {why}"));
         let given = |text: Option<String>| text.filter(|text| !text.is_empty());
         let required = |text: Option<String>, name: &str| {
@@ -260,7 +264,7 @@ impl TaskBody {
         }
         let callback = given(self.callback_url);
         if let Some(url) = &callback {
-            let checked = address::check(url, &shared.settings().webhook_allow);
+            let checked = address::check(url, webhook_allow);
             checked.map_err(|why| bad(format!("invalid callbackUrl: {why}")))?;
             if url.chars().count() > LONGEST_TEXT {
                 return Err(bad("invalid callbackUrl: too long".to_owned()));
@@ -270,8 +274,8 @@ impl TaskBody {
         let deadline =
             deadline.map_err(|error| ApiError::bad_request(format!("invalid deadline format: {error}")))?;
         let params = self.params.map(Value::Object);
-        if params.as_ref().is_some_and(body::is_too_deep) {
-            return Err(bad(format!("params are nested more than {} levels deep", body::DEEPEST)));
+        if params.as_ref().is_some_and(yard_engine::is_too_deep) {
+            return Err(bad(format!("params are nested more than {} levels deep", yard_engine::DEEPEST)));
         }
         let params = params.and_then(|params| match params {
             Value::Object(params) => Some(params),

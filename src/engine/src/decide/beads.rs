@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Asker;
-use super::bounds::{check_argv, check_description, check_texts, check_title};
+use super::bounds::{
+    check_argv, check_changed_texts, check_description, check_reason, check_texts, check_title,
+};
 use super::sling::task_has_ended;
 use crate::agent::Agent;
 use crate::bead::{
@@ -114,6 +116,7 @@ impl Tx<'_> {
         if let Some(description) = &change.description {
             check_description(description)?;
         }
+        check_changed_texts(change)?;
         if let Some(bad) = change.priority.filter(|p| *p > 4) {
             return Err(Refusal::new("bad-priority", format!("P{bad} is not known: use P0 to P4")));
         }
@@ -144,6 +147,7 @@ impl Tx<'_> {
         texts: &[String],
         reason: Option<&str>,
     ) -> Result<Answer, Refusal> {
+        check_reason(reason)?;
         let found: Result<Vec<_>, _> = texts.iter().map(|t| self.state().native_bead(t)).collect();
         let open: Vec<BeadId> = found?.into_iter().filter(|id| !self.state().is_closed(id)).collect();
         for id in &open {

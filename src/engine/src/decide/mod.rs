@@ -27,6 +27,7 @@ mod worker;
 
 use std::collections::BTreeMap;
 
+pub use bounds::{DEEPEST, is_too_deep};
 pub use reports::WorkerExit;
 pub(crate) use sling::sling_priority;
 pub use tasks::WebhookFailure;
@@ -63,6 +64,7 @@ pub struct Asker<'a> {
 impl Tx<'_> {
     /// Decides a command: refuses without a trace, or emits events and answers.
     pub fn decide(&mut self, asker: &Asker<'_>, command: &Command) -> Result<Answer, Refusal> {
+        bounds::check_actor(asker.actor)?;
         let before = self.state().seq();
         let answer = self.decide_command(asker, command);
         debug_assert!(answer.is_ok() || self.state().seq() == before, "a refused command left a trace");

@@ -1,10 +1,11 @@
 //! Projects joining, leaving, and being taken out of service.
 
 use super::Asker;
+use super::bounds::{check_argv, check_executor, check_path};
 use crate::RigName;
 use crate::command::Answer;
 use crate::refusal::Refusal;
-use crate::rig::{Rig, RigEvent, RigSwitch, TOWN_PREFIX};
+use crate::rig::{BeadSource, Rig, RigEvent, RigSwitch, TOWN_PREFIX};
 use crate::tx::Tx;
 
 impl Tx<'_> {
@@ -14,7 +15,13 @@ impl Tx<'_> {
             return Err(Refusal::new("exists", format!("rig {name} exists already"))
                 .hint(format!("ym rig remove {name} first, or choose another name")));
         }
-        super::bounds::check_executor(rig.executor.as_deref())?;
+        check_executor(rig.executor.as_deref())?;
+        check_path("path of the rig", &rig.path)?;
+        match &rig.source {
+            Some(BeadSource::Jsonl { path }) => check_path("file of beads", path)?,
+            Some(BeadSource::Command { argv }) => check_argv(argv)?,
+            None => {}
+        }
         let prefix = rig.prefix.as_str();
         crate::BeadId::parse(prefix)?;
         if prefix.ends_with('-') {

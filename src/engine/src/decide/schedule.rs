@@ -50,6 +50,7 @@ impl Tx<'_> {
         if until.is_some_and(|t| t <= self.now()) {
             return Err(Refusal::new("bad-time", "the pause would end before it begins"));
         }
+        super::bounds::check_reason(reason.as_deref())?;
         let before = self.state().pause.clone();
         let pause = Pause { by: asker.actor.to_owned(), at: self.now(), reason, until };
         if let Some(old) = &before

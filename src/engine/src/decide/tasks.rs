@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::bounds::check_title;
+use super::bounds::{check_params, check_title};
 use super::sling::Accepted;
 use super::{Asker, WorkerExit};
 use crate::bead::{Bead, BeadEvent, BeadStatus, DepKind, Dependency, Rare, bead_kind, default_bead_priority};
@@ -120,6 +120,7 @@ impl Tx<'_> {
             return Err(Refusal::new("past-deadline", "deadline is in the past"));
         }
         check_title(&new.action)?;
+        check_params(new.params.as_ref())?;
         let rig = state.rig_for_task(new)?;
         let mut dependencies = Vec::with_capacity(new.after.len());
         for text in &new.after {

@@ -12,6 +12,7 @@ mod feeding;
 mod forecast;
 mod forecast_rules;
 mod happenings;
+mod hostile;
 mod launching;
 mod like;
 mod lines;

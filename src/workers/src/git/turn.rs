@@ -1,6 +1,7 @@
 //! One at a time: git stumbles over a worktree that another git is just making or removing in the same repository.
 
 use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -19,8 +20,9 @@ impl Turn {
     /// Waits for it; everything in one directory of worktrees goes one after the other.
     pub(crate) fn wait(worktree: &Path) -> Self {
         let directory = worktree.parent().unwrap_or(worktree);
-        let opened = std::fs::create_dir_all(directory)
-            .and_then(|()| OpenOptions::new().create(true).append(true).open(directory.join(".lock")));
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        let lock = || OpenOptions::new().create(true).append(true).mode(0o600).open(directory.join(".lock"));
+        let opened = made.and_then(|()| lock());
         let Ok(file) = opened else { return Self { _lock: None } };
         let until = Instant::now() + PATIENCE;
         while file.try_lock().is_err() {

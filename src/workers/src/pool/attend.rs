@@ -205,10 +205,18 @@ fn listen_to(shared: &Shared, token: u64, tasks: &mut Vec<Task>) {
         None => return,
         Some(Watched::Shim(_)) => attend_shim(shared, &mut table, token, tasks),
         Some(Watched::Visitor(socket, inbox)) => {
-            let ended = read(socket, inbox);
+            let mut ended = read(socket, inbox);
             let mut heard = Vec::new();
-            while let Ok(Some(message)) = inbox.next() {
-                heard.push(message);
+            loop {
+                match inbox.next() {
+                    Ok(Some(message)) => heard.push(message),
+                    Ok(None) => break,
+                    // No shim: whatever else it has to say would only pile up.
+                    Err(_) => {
+                        ended = true;
+                        break;
+                    }
+                }
             }
             for message in heard {
                 hear_visitor(shared, &mut table, message, tasks);

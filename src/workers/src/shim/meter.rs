@@ -17,7 +17,7 @@ const SENTENCE: usize = 4096;
 
 /// What the output of one dispatch told so far.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
+pub(crate) struct Meter {
     preset: Option<AgentPreset>,
     line: Vec<u8>,
     /// The rest of a line that is too long.
@@ -35,9 +35,9 @@ pub(super) struct Meter {
 
 /// What was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Bill {
-    pub(super) usd: Usd,
-    pub(super) tokens: u64,
+pub(crate) struct Bill {
+    pub(crate) usd: Usd,
+    pub(crate) tokens: u64,
 }
 
 impl Bill {
@@ -49,20 +49,20 @@ impl Bill {
 
 /// What a piece of output told that was not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct News {
+pub(crate) struct News {
     /// A session, a cost, tokens.
-    pub(super) figures: bool,
+    pub(crate) figures: bool,
     /// Another last line.
-    pub(super) line: bool,
+    pub(crate) line: bool,
 }
 
 impl Meter {
-    pub(super) fn of_session(session: Option<Session>) -> Self {
+    pub(crate) fn of_session(session: Option<Session>) -> Self {
         Self { session, ..Self::default() }
     }
 
     /// Another step begins, whose agent is this one.
-    pub(super) fn begin(&mut self, preset: Option<AgentPreset>) {
+    pub(crate) fn begin(&mut self, preset: Option<AgentPreset>) {
         self.end_line();
         self.before = self.bill();
         self.current = Bill::default();
@@ -73,27 +73,27 @@ impl Meter {
         self.preset = preset;
     }
 
-    pub(super) fn session(&self) -> Option<&Session> {
+    pub(crate) fn session(&self) -> Option<&Session> {
         self.session.as_ref()
     }
 
     /// Everything used so far.
-    pub(super) fn bill(&self) -> Bill {
+    pub(crate) fn bill(&self) -> Bill {
         self.before.plus(self.current)
     }
 
     /// What a person would read of the output's end.
-    pub(super) fn last_line(&self) -> Option<&str> {
+    pub(crate) fn last_line(&self) -> Option<&str> {
         self.last_line.as_deref()
     }
 
     /// How the agent's service refused, if that was its last word.
-    pub(super) fn refusal(&self) -> Option<&str> {
+    pub(crate) fn refusal(&self) -> Option<&str> {
         self.refusal.as_deref()
     }
 
     /// The program has ended with this code, after all of its output was read.
-    pub(super) fn end_program(&mut self, code: Option<i32>) {
+    pub(crate) fn end_program(&mut self, code: Option<i32>) {
         self.end_line();
         let Some(preset) = &self.preset else { return };
         if let Some(code) = code.filter(|code| preset.unavailable_codes.contains(code)) {
@@ -102,7 +102,7 @@ impl Meter {
     }
 
     /// Looks at more output.
-    pub(super) fn read(&mut self, mut bytes: &[u8]) -> News {
+    pub(crate) fn read(&mut self, mut bytes: &[u8]) -> News {
         if self.preset.is_none() {
             return News { figures: false, line: self.skim(bytes) };
         }
@@ -119,7 +119,7 @@ impl Meter {
     }
 
     /// The line that was being read is over, be it without a newline; true if it was worth a sentence.
-    pub(super) fn end_line(&mut self) -> bool {
+    pub(crate) fn end_line(&mut self) -> bool {
         let mut line = std::mem::take(&mut self.line);
         let skipped = std::mem::take(&mut self.skipping);
         let news = !skipped && if self.preset.is_some() { self.look_at(&line) } else { self.say(&line) };

@@ -29,6 +29,7 @@ use crate::wire::{self, FromShim, SpecSource, ToShim};
 use crate::{claim, sys};
 use link::Link;
 pub(crate) use link::REPORTS;
+pub(crate) use meter::Meter;
 use program::Inherited;
 use run::Verdict;
 use window::Window;
