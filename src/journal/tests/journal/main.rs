@@ -6,4 +6,5 @@ mod disk_full;
 mod durability;
 mod processes;
 mod reading;
+mod repair;
 mod support;
