@@ -4,6 +4,7 @@
 mod damage;
 mod disk_full;
 mod durability;
+mod flips;
 mod processes;
 mod reading;
 mod repair;
