@@ -10,6 +10,31 @@ pub(crate) const GENESIS: u64 = 0;
 /// Sets entity seals apart from event sums.
 const ENTITY_SEED: u64 = 0x7961_7264;
 
+/// Sets the seal of the journal's own notes apart from both.
+const NOTES_SEED: u64 = 0x6e6f_7465;
+
+/// What the entities of a checkpoint come to, in whatever order they lie: one that is missing or too many shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Content {
+    pub(crate) entities: u64,
+    /// The sum of their seals.
+    pub(crate) digest: u64,
+}
+
+impl Content {
+    /// With an entity of this seal.
+    pub(crate) fn add(&mut self, seal: u64) {
+        self.entities = self.entities.wrapping_add(1);
+        self.digest = self.digest.wrapping_add(seal);
+    }
+
+    /// Without an entity of this seal.
+    pub(crate) fn remove(&mut self, seal: u64) {
+        self.entities = self.entities.wrapping_sub(1);
+        self.digest = self.digest.wrapping_sub(seal);
+    }
+}
+
 /// Computes sums; keeps its buffer, so that a row costs no allocation.
 #[derive(Default)]
 pub(crate) struct Sealer {
@@ -34,6 +59,15 @@ impl Sealer {
         self.field(id);
         self.buffer.extend_from_slice(body);
         xxh3_64_with_seed(&self.buffer, ENTITY_SEED)
+    }
+
+    /// The seal of the journal's own notes.
+    pub(crate) fn notes(&mut self, notes: [u64; 5]) -> u64 {
+        self.buffer.clear();
+        for note in notes {
+            self.buffer.extend_from_slice(&note.to_le_bytes());
+        }
+        xxh3_64_with_seed(&self.buffer, NOTES_SEED)
     }
 
     /// A length before each inner field, so that text cannot move from one field to the next unnoticed.
@@ -70,5 +104,6 @@ mod tests {
         let second = sealer.event(first, Seq(2), 1_700_000_000_124, b"bead.closed", br#"{"id":"gt-abd"}"#);
         assert_eq!((first, second), (8_937_526_962_886_941_124, 792_808_726_009_589_389));
         assert_eq!(sealer.entity(b"bead", b"gt-abc", b"{}"), 17_415_052_830_670_219_638);
+        assert_eq!(sealer.notes([1, 2, 3, 4, 5]), 9_828_478_866_351_835_460);
     }
 }

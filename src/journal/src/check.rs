@@ -1,9 +1,12 @@
 //! Looking over the whole file: SQLite's own check, then every event's and entity's checksum.
 
+use std::ops::ControlFlow;
+
 use rusqlite::Connection;
 use yard_engine::Seq;
 
-use crate::{JournalError, load};
+use crate::JournalError;
+use crate::load::{self, Link};
 
 /// Problems listed at most; a file with more is beyond listing.
 const MOST: usize = 100;
@@ -39,12 +42,12 @@ impl CheckReport {
 }
 
 /// Checks everything. Damage is reported, never an error, however deep it goes.
-pub(crate) fn check(conn: &Connection) -> CheckReport {
+pub(crate) fn check(conn: &Connection, noted: Option<Link>) -> CheckReport {
     let mut report = CheckReport::default();
     if let Err(error) = check_file(conn, &mut report) {
         report.note(error.to_string());
     }
-    if let Err(error) = check_events(conn, &mut report) {
+    if let Err(error) = check_events(conn, noted, &mut report) {
         report.note(error.to_string());
     }
     if let Err(error) = check_entities(conn, &mut report) {
@@ -54,7 +57,7 @@ pub(crate) fn check(conn: &Connection) -> CheckReport {
 }
 
 fn check_file(conn: &Connection, report: &mut CheckReport) -> Result<(), JournalError> {
-    let mut statement = conn.prepare(&format!("PRAGMA quick_check({MOST})"))?;
+    let mut statement = conn.prepare(&format!("PRAGMA integrity_check({MOST})"))?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let said: String = row.get(0)?;
@@ -65,7 +68,11 @@ fn check_file(conn: &Connection, report: &mut CheckReport) -> Result<(), Journal
     Ok(())
 }
 
-fn check_events(conn: &Connection, report: &mut CheckReport) -> Result<(), JournalError> {
+fn check_events(
+    conn: &Connection,
+    noted: Option<Link>,
+    report: &mut CheckReport,
+) -> Result<(), JournalError> {
     let meta = load::meta(conn)?;
     report.checkpoint_seq = meta.checkpoint;
     let end = load::walk(conn, meta.base, |event, verdict| {
@@ -76,19 +83,21 @@ fn check_events(conn: &Connection, report: &mut CheckReport) -> Result<(), Journ
         if let Err(error) = verdict.and_then(|()| event.to_row().map(|_| ())) {
             report.note(error.to_string());
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     })?;
     report.last_seq = end.seq;
-    load::tip(conn, &meta).map(|_| ())
+    load::tip(conn, &meta, noted).map(|_| ())
 }
 
 fn check_entities(conn: &Connection, report: &mut CheckReport) -> Result<(), JournalError> {
-    load::walk_entities(conn, |entity, sealed| {
+    let content = load::walk_entities(conn, |entity, sealed| {
         report.entities += 1;
         if !sealed {
             let error = JournalError::CorruptEntity { kind: entity.kind, id: entity.id };
             report.note(error.to_string());
         }
         Ok(())
-    })
+    })?;
+    let sealed = load::meta(conn)?.content;
+    if sealed.is_some_and(|it| it != content) { Err(JournalError::CorruptCheckpoint) } else { Ok(()) }
 }

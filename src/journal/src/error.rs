@@ -37,7 +37,7 @@ pub enum JournalError {
     NotAJournal,
     /// A row is missing or changed.
     #[error(
-        "the journal is damaged at event {seq}: {what}; run `ym journal check`, and restore the file from a copy"
+        "the journal is damaged at event {seq}: {what}; run `ym journal check`, and restore the file from a copy or let `ym doctor --fix` keep what is whole"
     )]
     Corrupt {
         /// The first event that is wrong.
@@ -47,7 +47,7 @@ pub enum JournalError {
     },
     /// An entity of the checkpoint is changed.
     #[error(
-        "the journal's checkpoint is damaged at {kind} {id}; run `ym journal check`, and restore the file from a copy"
+        "the journal's checkpoint is damaged at {kind} {id}; run `ym journal check`, and restore the file from a copy or let `ym doctor --fix` keep what is whole"
     )]
     CorruptEntity {
         /// The entity's kind.
@@ -55,8 +55,35 @@ pub enum JournalError {
         /// The entity's id.
         id: String,
     },
+    /// The checkpoint has an entity too few or too many.
+    #[error(
+        "the journal's checkpoint is damaged: entities are missing; run `ym journal check`, and restore the file from a copy or let `ym doctor --fix` keep what is whole"
+    )]
+    CorruptCheckpoint,
+    /// The journal's own notes are changed.
+    #[error(
+        "the journal's own notes are damaged; run `ym journal check`, and restore the file from a copy or let `ym doctor --fix` keep what is whole"
+    )]
+    CorruptNotes,
+    /// Events that were acknowledged are not there any more.
+    #[error(
+        "the journal ends at event {last}, but event {noted} was stored: its end is damaged, or an older copy was put in its place; run `ym doctor`, which says what can be done"
+    )]
+    CutOff {
+        /// The last event that is there.
+        last: Seq,
+        /// The last event that was acknowledged.
+        noted: Seq,
+    },
+    /// Neither the checkpoint nor the events alone yield a state.
+    #[error(
+        "the journal cannot be repaired: its checkpoint is damaged, and the events before it were dropped long ago; restore the file from a copy"
+    )]
+    BeyondRepair,
     /// SQLite itself finds the file damaged.
-    #[error("the journal file is damaged ({0}); run `ym journal check`, and restore the file from a copy")]
+    #[error(
+        "the journal file is damaged ({0}); run `ym journal check`, and restore the file from a copy or let `ym doctor --fix` keep what is whole"
+    )]
     Damaged(#[source] rusqlite::Error),
     /// The rows handed to an append do not continue the log. A defect in the caller.
     #[error("event {found} does not continue the journal, which expects event {expected}")]

@@ -12,8 +12,10 @@ mod lease;
 mod load;
 mod query;
 mod reader;
+mod repair;
 mod row;
 mod schema;
+mod tip;
 mod wal;
 mod writer;
 
@@ -22,6 +24,7 @@ pub use error::JournalError;
 pub use lease::{Holder, Lease, LeaseError, Role};
 pub use query::EventQuery;
 pub use reader::Reader;
+pub use repair::{Damage, Loss, Repaired};
 pub use row::{EntityRow, Loaded, Row};
 pub use schema::SCHEMA_VERSION;
 pub use wal::OtherDisk;

@@ -1,8 +1,13 @@
-//! Asking the log for some of its events.
+//! Asking the log for some of its events. Each is verified, and so is that none is left out: a question about the past
+//! must not be answered from a damaged page.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use std::ops::ControlFlow;
+
+use rusqlite::{Connection, OptionalExtension};
 use yard_engine::{Seq, Timestamp};
 
+use crate::chain::Sealer;
+use crate::load::{self, Link, Meta};
 use crate::row::RawEvent;
 use crate::{JournalError, Row};
 
@@ -23,47 +28,88 @@ pub struct EventQuery {
 
 impl EventQuery {
     pub(crate) fn run(&self, conn: &Connection) -> Result<Vec<Row>, JournalError> {
-        let (order, count) = match self.tail {
-            Some(tail) => ("DESC", Some(tail)),
-            None => ("ASC", self.limit),
-        };
-        let mut statement = conn.prepare_cached(&format!(
-            "SELECT seq, at, kind, body, sum FROM events
-             WHERE seq > ?1 AND at >= ?2
-               AND (?3 IS NULL OR kind = ?3 OR (kind > ?3 || '.' AND kind < ?3 || '/'))
-             ORDER BY seq {order} LIMIT ?4"
-        ))?;
-        let mut rows = statement.query(params![
-            self.since.map_or(-1, |seq| i64::try_from(seq.0).unwrap_or(i64::MAX)),
-            self.since_time.map_or(i64::MIN, Timestamp::as_millis),
-            self.kind,
-            count.map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX)),
-        ])?;
+        let meta = load::meta(conn)?;
+        match self.tail {
+            Some(count) => {
+                let mut found = self.last(conn, &meta, count)?;
+                found.reverse();
+                found.truncate(self.limit.unwrap_or(usize::MAX));
+                Ok(found)
+            }
+            None => self.first(conn, &meta, self.limit.unwrap_or(usize::MAX)),
+        }
+    }
+
+    fn first(&self, conn: &Connection, meta: &Meta, count: usize) -> Result<Vec<Row>, JournalError> {
+        let since = self.since.unwrap_or_default().max(meta.base.seq);
         let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            found.push(RawEvent::read(row)?.to_row()?);
+        if count == 0 || since > load::tip(conn, meta, None)?.seq {
+            return Ok(found);
         }
-        if self.tail.is_some() {
-            found.reverse();
-            found.truncate(self.limit.unwrap_or(usize::MAX));
-        }
+        load::walk(conn, load::link_at(conn, meta, since)?, |event, verdict| {
+            verdict?;
+            if self.wants(event) {
+                found.push(event.to_row()?);
+            }
+            Ok(if found.len() < count { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
         Ok(found)
+    }
+
+    /// The last ones, the very last first.
+    fn last(&self, conn: &Connection, meta: &Meta, count: usize) -> Result<Vec<Row>, JournalError> {
+        let mut found = Vec::new();
+        if count == 0 {
+            return Ok(found);
+        }
+        load::walk_back(conn, meta.base, |event, verdict| {
+            if self.since.is_some_and(|since| event.seq <= since) {
+                return Ok(ControlFlow::Break(()));
+            }
+            verdict?;
+            if self.wants(event) {
+                found.push(event.to_row()?);
+            }
+            Ok(if found.len() < count { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
+        Ok(found)
+    }
+
+    fn wants(&self, event: &RawEvent<'_>) -> bool {
+        let of_kind = self.kind.as_ref().is_none_or(|kind| {
+            let rest = event.kind.strip_prefix(kind.as_bytes());
+            rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with(b".") && rest.len() > 1))
+        });
+        of_kind && self.since_time.is_none_or(|since| event.at >= since.as_millis())
     }
 }
 
-/// Those of the wanted events that still exist, in the order of the log, each once.
+/// Those of the wanted events that retention has left, in the order of the log, each once.
 pub(crate) fn events_at(conn: &Connection, wanted: &[Seq]) -> Result<Vec<Row>, JournalError> {
-    let mut wanted = wanted.to_vec();
+    let meta = load::meta(conn)?;
+    let mut wanted: Vec<Seq> = wanted.iter().copied().filter(|seq| *seq > meta.base.seq).collect();
     wanted.sort_unstable();
     wanted.dedup();
+    let end = load::tip(conn, &meta, None)?;
     let mut statement = conn.prepare_cached("SELECT seq, at, kind, body, sum FROM events WHERE seq = ?1")?;
-    let mut found = Vec::with_capacity(wanted.len());
-    for seq in wanted {
-        let row = statement
-            .query_row([seq.0 as i64], |row| Ok(RawEvent::read(row).and_then(|event| event.to_row())));
-        if let Some(row) = row.optional()? {
-            found.push(row?);
-        }
+    let mut sealer = Sealer::default();
+    let mut found: Vec<Row> = Vec::with_capacity(wanted.len());
+    let mut last: Option<Link> = None;
+    for seq in wanted.into_iter().take_while(|seq| *seq <= end.seq) {
+        let before = match last {
+            Some(last) if last.seq.next() == seq => last,
+            _ => load::link_at(conn, &meta, Seq(seq.0 - 1))?,
+        };
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok(RawEvent::read(row).and_then(|event| {
+                event.verify(Some(before.sum), &mut sealer)?;
+                Ok((event.to_row()?, Link { seq, sum: event.sum }))
+            }))
+        };
+        let row = statement.query_row([seq.0 as i64], read).optional()?;
+        let (row, link) = row.ok_or(JournalError::Corrupt { seq, what: "the event is missing" })??;
+        found.push(row);
+        last = Some(link);
     }
     Ok(found)
 }

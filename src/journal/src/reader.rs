@@ -11,9 +11,10 @@ use rusqlite::{Connection, OpenFlags};
 use yard_engine::Seq;
 
 use crate::check::{self, CheckReport};
+use crate::load::Link;
 use crate::query::{self, EventQuery};
 use crate::schema::{self, Found};
-use crate::{JournalError, Loaded, Row, load, wal};
+use crate::{JournalError, Loaded, Row, load, tip, wal};
 
 /// A read-only view of the log. Each call sees one moment of it, and later calls see what was appended meanwhile.
 pub struct Reader {
@@ -37,28 +38,28 @@ impl Reader {
 
     /// The last checkpoint and all events after it, verified.
     pub fn load(&self) -> Result<Loaded, JournalError> {
-        self.read(|conn| load::load(conn).map(|(loaded, _)| loaded))
+        self.read(|conn, noted| load::load(conn, noted).map(|(loaded, _)| loaded))
     }
 
     /// The last event in the log; 0 if there never was one.
     pub fn last_seq(&self) -> Result<Seq, JournalError> {
-        self.read(|conn| load::tip(conn, &load::meta(conn)?).map(|tip| tip.seq))
+        self.read(|conn, noted| load::tip(conn, &load::meta(conn)?, noted).map(|tip| tip.seq))
     }
 
     /// The events a query asks for, in the order of the log.
     pub fn events(&self, query: &EventQuery) -> Result<Vec<Row>, JournalError> {
-        self.read(|conn| query.run(conn))
+        self.read(|conn, _| query.run(conn))
     }
 
     /// Those of the wanted events that still exist, in the order of the log, each once.
     pub fn events_at(&self, wanted: &[Seq]) -> Result<Vec<Row>, JournalError> {
-        self.read(|conn| query::events_at(conn, wanted))
+        self.read(|conn, _| query::events_at(conn, wanted))
     }
 
     /// Checks the whole file, every event and every entity. Damage is in the report; an error means that the
     /// journal could not be looked at.
     pub fn check(&self) -> Result<CheckReport, JournalError> {
-        self.read(|conn| Ok(check::check(conn)))
+        self.read(|conn, noted| Ok(check::check(conn, noted)))
     }
 
     /// Writes a copy of this moment to a new file, readable by its owner only. Works beside a live writer.
@@ -78,16 +79,21 @@ impl Reader {
         copied
     }
 
-    /// Runs `work` on one moment of the log. A file without tables yet is an empty log.
+    /// Runs `work` on one moment of the log, and tells it what was noted as its end before that moment. A file without
+    /// tables yet is an empty log.
     fn read<T: Default>(
         &self,
-        work: impl FnOnce(&Connection) -> Result<T, JournalError>,
+        work: impl FnOnce(&Connection, Option<Link>) -> Result<T, JournalError>,
     ) -> Result<T, JournalError> {
         let source = self.source()?;
+        let noted = tip::read(&self.path);
         let tx = source.conn.unchecked_transaction()?;
-        let answer = match schema::inspect(&tx)? {
-            Found::Blank => T::default(),
-            Found::Current => work(&tx)?,
+        let answer = match (schema::inspect(&tx)?, noted) {
+            (Found::Blank, Some(Link { seq: noted, .. })) if noted > Seq(0) => {
+                return Err(JournalError::CutOff { last: Seq(0), noted });
+            }
+            (Found::Blank, _) => T::default(),
+            (Found::Older | Found::Current, noted) => work(&tx, noted)?,
         };
         tx.finish()?;
         Ok(answer)

@@ -3,6 +3,7 @@
 use yard_engine::{Seq, Timestamp};
 
 use crate::JournalError;
+use crate::chain::Sealer;
 
 /// One event as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +61,21 @@ impl<'a> RawEvent<'a> {
             body: row.get_ref(3)?.as_bytes().map_err(odd)?,
             sum: row.get::<_, i64>(4)? as u64,
         })
+    }
+
+    /// Whether it follows an event with the sum `before`; none: there is no such event.
+    pub(crate) fn verify(&self, before: Option<u64>, sealer: &mut Sealer) -> Result<(), JournalError> {
+        let Some(before) = before else {
+            return Err(JournalError::Corrupt {
+                seq: Seq(self.seq.0.wrapping_sub(1)),
+                what: "the event is missing",
+            });
+        };
+        if sealer.event(before, self.seq, self.at, self.kind, self.body) == self.sum {
+            return Ok(());
+        }
+        let what = "its checksum does not match its content and predecessor";
+        Err(JournalError::Corrupt { seq: self.seq, what })
     }
 
     /// The event as its own value.

@@ -2,6 +2,8 @@
 //!
 //! `events` has no index besides its row id: an append touches the last page and, rarely, its parent. `meta` has
 //! one row; `base_*` is the place and sum of the last event cut off by retention, from which the chain goes on.
+//! Format 2 added what the entities come to (`entities`, `digest`) and a seal over the row; the first writer that opens a
+//! journal of format 1 adds them, and readers do without until then.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,12 +11,17 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
+use yard_engine::Seq;
 
 use crate::JournalError;
-use crate::chain::GENESIS;
+use crate::chain::{Content, GENESIS};
+use crate::load::{self, Link, Meta};
 
 /// The version of the tables this program reads and writes.
-pub const SCHEMA_VERSION: i64 = 1;
+pub const SCHEMA_VERSION: i64 = 2;
+
+/// The oldest version that is still read.
+const OLDEST: i64 = 1;
 
 /// Marks the file as ours: "yard" in ASCII.
 const APPLICATION_ID: i64 = 0x7961_7264;
@@ -24,6 +31,8 @@ const APPLICATION_ID: i64 = 0x7961_7264;
 pub(crate) enum Found {
     /// Nothing yet: a new file, or one whose creation was interrupted.
     Blank,
+    /// Older tables, which can be read as they are.
+    Older,
     /// The tables of [`SCHEMA_VERSION`].
     Current,
 }
@@ -35,6 +44,7 @@ pub(crate) fn inspect(conn: &Connection) -> Result<Found, JournalError> {
     if id == APPLICATION_ID {
         return match version {
             SCHEMA_VERSION => Ok(Found::Current),
+            OLDEST..SCHEMA_VERSION => Ok(Found::Older),
             found if found > SCHEMA_VERSION => {
                 Err(JournalError::NewerSchema { found, known: SCHEMA_VERSION })
             }
@@ -59,14 +69,27 @@ pub(crate) fn create_file(path: &Path) -> Result<(), JournalError> {
     }
 }
 
-/// Creates the tables in a blank file, all or nothing.
+/// Creates the tables in a blank file, or brings older ones up to date, all or nothing.
 pub(crate) fn ensure(conn: &mut Connection) -> Result<(), JournalError> {
     if inspect(conn)? == Found::Current {
         return Ok(());
     }
     let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if inspect(&tx)? == Found::Blank {
-        tx.execute_batch(&format!(
+    match inspect(&tx)? {
+        Found::Current => {}
+        Found::Older => bring_up_to_date(&tx)?,
+        Found::Blank => create(&tx)?,
+    }
+    Ok(tx.commit()?)
+}
+
+fn create(conn: &Connection) -> Result<(), JournalError> {
+    let meta = Meta {
+        base: Link { seq: Seq(0), sum: GENESIS },
+        checkpoint: Seq(0),
+        content: Some(Content::default()),
+    };
+    conn.execute_batch(&format!(
             "CREATE TABLE events (
                  seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL
              ) STRICT;
@@ -75,13 +98,32 @@ pub(crate) fn ensure(conn: &mut Connection) -> Result<(), JournalError> {
              ) STRICT;
              CREATE TABLE meta (
                  one INTEGER PRIMARY KEY CHECK (one = 1),
-                 base_seq INTEGER NOT NULL, base_sum INTEGER NOT NULL, checkpoint_seq INTEGER NOT NULL
+                 base_seq INTEGER NOT NULL, base_sum INTEGER NOT NULL, checkpoint_seq INTEGER NOT NULL,
+                 entities INTEGER NOT NULL, digest INTEGER NOT NULL, seal INTEGER NOT NULL
              ) STRICT;
-             INSERT INTO meta VALUES (1, 0, {base_sum}, 0);
+             INSERT INTO meta VALUES (1, 0, {base_sum}, 0, 0, 0, {seal});
              PRAGMA application_id = {APPLICATION_ID};
              PRAGMA user_version = {SCHEMA_VERSION};",
             base_sum = GENESIS as i64,
+            seal = meta.seal() as i64,
         ))?;
-    }
-    Ok(tx.commit()?)
+    Ok(())
+}
+
+/// Adds what format 2 has. What is damaged already is refused rather than sealed.
+fn bring_up_to_date(conn: &Connection) -> Result<(), JournalError> {
+    let content = load::walk_entities(conn, |entity, sealed| {
+        if sealed {
+            return Ok(());
+        }
+        Err(JournalError::CorruptEntity { kind: entity.kind, id: entity.id })
+    })?;
+    let meta = Meta { content: Some(content), ..load::meta(conn)? };
+    conn.execute_batch(&format!(
+        "ALTER TABLE meta ADD COLUMN entities INTEGER NOT NULL DEFAULT 0;
+         ALTER TABLE meta ADD COLUMN digest INTEGER NOT NULL DEFAULT 0;
+         ALTER TABLE meta ADD COLUMN seal INTEGER NOT NULL DEFAULT 0;
+         PRAGMA user_version = {SCHEMA_VERSION};"
+    ))?;
+    load::set_meta(conn, &meta)
 }

@@ -5,11 +5,12 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, params};
+use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, OptionalExtension, params};
 use yard_engine::{Seq, Timestamp};
 
 use crate::chain::Sealer;
-use crate::load::{self, Link};
+use crate::load::{self, Link, Meta};
+use crate::tip::{self, TipNote};
 use crate::wal::{self, WalKeeper};
 use crate::{EntityRow, JournalError, Loaded, OtherDisk, Row, schema};
 
@@ -22,22 +23,39 @@ pub struct Journal {
     wal: WalKeeper,
     sealer: Sealer,
     tip: Link,
+    /// None on another disk than the system's.
+    note: Option<TipNote>,
 }
 
 impl Journal {
     /// Opens the journal, and creates it (readable by its owner only) where there is none.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
-        schema::create_file(path)?;
-        Self::open_with(wal::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path, None)
+        let noted = tip::read(path);
+        match noted {
+            // It was there: an empty one in its place would be a town that has forgotten everything.
+            Some(Link { seq: noted, .. }) if noted > Seq(0) && !path.exists() => {
+                return Err(JournalError::CutOff { last: Seq(0), noted });
+            }
+            Some(_) | None => schema::create_file(path)?,
+        }
+        let conn = wal::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let mut journal = Self::open_with(conn, path, None, noted)?;
+        journal.note = Some(TipNote::of(path));
+        Ok(journal)
     }
 
     /// Opens or creates the journal on another disk than the system's.
     pub fn open_on(disk: OtherDisk, path: &Path) -> Result<Self, JournalError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        Self::open_with(wal::connect_on(disk, path, flags)?, path, Some(disk))
+        Self::open_with(wal::connect_on(disk, path, flags)?, path, Some(disk), None)
     }
 
-    fn open_with(mut conn: Connection, path: &Path, disk: Option<OtherDisk>) -> Result<Self, JournalError> {
+    fn open_with(
+        mut conn: Connection,
+        path: &Path,
+        disk: Option<OtherDisk>,
+        noted: Option<Link>,
+    ) -> Result<Self, JournalError> {
         schema::inspect(&conn)?;
         // SQLite opens what it may not write for reading only, without a word.
         if conn.is_readonly(MAIN_DB)? {
@@ -54,8 +72,8 @@ impl Journal {
         conn.pragma_update(None, "cache_size", -32 * 1024)?;
         schema::ensure(&mut conn)?;
         let wal = WalKeeper::watch(&mut conn, path, disk)?;
-        let tip = load::tip(&conn, &load::meta(&conn)?)?;
-        Ok(Self { conn, wal, sealer: Sealer::default(), tip })
+        let tip = load::tip(&conn, &load::meta(&conn)?, noted)?;
+        Ok(Self { conn, wal, sealer: Sealer::default(), tip, note: None })
     }
 
     /// Prepares for many appends, beside them: for whoever stays.
@@ -66,7 +84,8 @@ impl Journal {
     /// The last checkpoint and all events after it, verified. Appends continue from what was read.
     pub fn load(&mut self) -> Result<Loaded, JournalError> {
         let tx = self.conn.unchecked_transaction()?;
-        let (loaded, tip) = load::load(&tx)?;
+        // Only we write: what was noted is what we know.
+        let (loaded, tip) = load::load(&tx, Some(self.tip))?;
         tx.finish()?;
         self.tip = tip;
         Ok(loaded)
@@ -97,6 +116,9 @@ impl Journal {
         });
         self.settle(stored)?;
         self.tip = tip;
+        if let Some(note) = &mut self.note {
+            note.write(tip);
+        }
         Ok(())
     }
 
@@ -105,7 +127,9 @@ impl Journal {
         let to = self.tip.seq;
         let sealer = &mut self.sealer;
         let stored = transact(&self.conn, &self.wal, |conn| {
-            let from = load::meta(conn)?.checkpoint;
+            let meta = load::meta(conn)?;
+            let from = meta.checkpoint;
+            let mut content = meta.content.unwrap_or_default();
             if seq < from || seq > to {
                 return Err(JournalError::CheckpointOutOfRange { seq, from, to });
             }
@@ -114,16 +138,27 @@ impl Journal {
                  ON CONFLICT (kind, id) DO UPDATE SET body = excluded.body, sum = excluded.sum",
             )?;
             let mut remove = conn.prepare_cached("DELETE FROM entities WHERE kind = ?1 AND id = ?2")?;
+            let mut before = conn.prepare_cached("SELECT sum FROM entities WHERE kind = ?1 AND id = ?2")?;
+            // The first checkpoint finds nothing to replace.
+            let is_first = content.entities == 0;
             for EntityRow { kind, id, body } in changed {
+                let replaced = if is_first {
+                    None
+                } else {
+                    before.query_row([kind, id], |row| row.get::<_, i64>(0)).optional()?
+                };
+                if let Some(sum) = replaced {
+                    content.remove(sum as u64);
+                }
                 if let Some(body) = body {
                     let sum = sealer.entity(kind.as_bytes(), id.as_bytes(), body.as_bytes());
                     put.execute(params![kind, id, body, sum as i64])?;
+                    content.add(sum);
                 } else {
                     remove.execute([kind, id])?;
                 }
             }
-            conn.prepare_cached("UPDATE meta SET checkpoint_seq = ?1")?.execute([seq.0 as i64])?;
-            Ok(())
+            load::set_meta(conn, &Meta { checkpoint: seq, content: Some(content), ..meta })
         });
         self.settle(stored)
     }
@@ -148,8 +183,7 @@ impl Journal {
             let base = load::link_at(conn, &meta, last)?;
             let gone =
                 conn.prepare_cached("DELETE FROM events WHERE seq <= ?1")?.execute([base.seq.0 as i64])?;
-            conn.prepare_cached("UPDATE meta SET base_seq = ?1, base_sum = ?2")?
-                .execute([base.seq.0 as i64, base.sum as i64])?;
+            load::set_meta(conn, &Meta { base, ..meta })?;
             Ok(gone as u64)
         });
         self.settle(stored)

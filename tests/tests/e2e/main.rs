@@ -22,6 +22,7 @@ mod daemon;
 mod demo;
 mod disk_full;
 mod dispatches;
+mod faults;
 mod forecast;
 mod hooks;
 mod hostile;

@@ -13,13 +13,13 @@ use yard_daemon::{TownDir, config};
 use yard_engine::dispatch::TMUX_EXECUTOR;
 use yard_engine::merge::MergeRequest;
 use yard_engine::settings::Isolation;
-use yard_journal::{Holder, JournalError, Lease, Reader};
+use yard_journal::{Damage, Holder, JournalError, Lease, Reader, Repaired, Role};
 
 use super::{Done, journal};
 use crate::errors::FAILED;
 use crate::output::Tone;
 use crate::session::Session;
-use crate::words::count;
+use crate::words::{count, now};
 
 /// Less free space than this is worth a word.
 const LITTLE_SPACE: u64 = 256 << 20;
@@ -53,7 +53,7 @@ pub(super) fn doctor(session: &mut Session, fix: bool) -> Done {
     let checks = [
         folders(&town, fix),
         settings(&town),
-        log(&town),
+        log(&town, fix),
         server(&town, fix),
         claims(&town),
         processes(),
@@ -104,24 +104,51 @@ fn settings(town: &TownDir) -> Check {
     }
 }
 
-fn log(town: &TownDir) -> Check {
-    let report = match Reader::open(&town.journal()).and_then(|reader| reader.check()) {
-        Ok(report) => report,
-        Err(JournalError::Missing(_)) => {
-            return check(
-                "journal",
-                Status::Warn,
-                "nothing has happened yet, and there is no rig; ym init completes the town",
-            );
+fn log(town: &TownDir, fix: bool) -> Check {
+    let report = Reader::open(&town.journal()).and_then(|reader| reader.check());
+    match (Damage::find(&town.journal()), report) {
+        (Ok(Some(damage)), _) if fix => mend(town, damage),
+        (Ok(Some(damage)), _) => check("journal", Status::Fail, ailing(&damage)),
+        (Ok(None), Ok(report)) => {
+            check("journal", Status::Ok, format!("sound, {}", count(report.events as usize, "event")))
         }
-        Err(error) => return check("journal", Status::Fail, error.to_string()),
+        (Ok(None), Err(JournalError::Missing(_))) => check(
+            "journal",
+            Status::Warn,
+            "nothing has happened yet, and there is no rig; ym init completes the town",
+        ),
+        (Err(error), _) | (Ok(None), Err(error)) => check("journal", Status::Fail, error.to_string()),
+    }
+}
+
+/// What is wrong with the journal, and what a repair would do about it.
+fn ailing(damage: &Damage) -> String {
+    let first = damage.problems.first().map_or("", String::as_str);
+    // This is that doctor.
+    let first = first.split("; run `ym ").next().unwrap_or(first);
+    let cure =
+        if damage.leaves_something() { "keeps what is whole" } else { "puts it aside; the town begins anew" };
+    format!("{}; first: {first}; --fix {cure}: {}", count(damage.problems.len(), "problem"), damage.loss)
+}
+
+/// Repairs the journal, if nobody serves the town.
+fn mend(town: &TownDir, damage: Damage) -> Check {
+    let lease = match Lease::try_acquire(&town.lease(), Role::Command) {
+        Ok(lease) => lease,
+        Err(error) => {
+            let message = format!("{}; not repaired: {error}", ailing(&damage));
+            return check("journal", Status::Fail, message);
+        }
     };
-    match report.problems.first() {
-        None => check("journal", Status::Ok, format!("sound, {}", count(report.events as usize, "event"))),
-        Some(first) => {
-            let message = format!("{}; first: {first}", count(report.problems.len(), "problem"));
-            check("journal", Status::Fail, message)
+    let begins_anew = !damage.leaves_something();
+    match damage.repair(&lease, now()) {
+        Ok(Repaired { aside, loss }) => {
+            let next = if begins_anew { "; ym init completes the town" } else { "" };
+            let message =
+                format!("repaired: {loss}; the damaged files are in {}{next}", aside.to_string_lossy());
+            check("journal", Status::Warn, message)
         }
+        Err(error) => check("journal", Status::Fail, format!("cannot be repaired: {error}")),
     }
 }
 
@@ -307,8 +334,6 @@ fn space(town: &TownDir) -> Check {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
-
-    use yard_journal::Role;
 
     use super::*;
 

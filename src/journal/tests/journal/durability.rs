@@ -159,9 +159,10 @@ fn more_than_the_wal_holds_is_copied_back_while_writing() {
 }
 
 #[test]
-fn a_closed_journal_is_one_file() {
+fn a_closed_journal_is_one_file_and_the_note_of_its_end() {
     let town = Town::with_events(4);
-    assert_eq!(std::fs::read_dir(town.folder()).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(town.folder()).unwrap().count(), 2);
+    std::fs::remove_file(town.folder().join("journal.db-tip")).unwrap();
     assert_eq!(town.open().load().unwrap().tail, rows(1..=4));
 }
 
@@ -189,6 +190,23 @@ fn a_journal_of_a_newer_version_is_refused_with_both_versions() {
         let message = refused.to_string();
         assert!(message.contains("format 7") && message.contains(&format!("up to {known}")), "{message}");
     }
+}
+
+/// As format 1 had it: without what the entities come to.
+#[test]
+fn a_journal_of_format_1_is_read_as_it_is_and_brought_up_to_date_by_its_next_writer() {
+    let town = Town::with_events(5);
+    town.open().checkpoint(Seq(3), &[entity("gt-1", Some("{}")), entity("gt-2", Some("[]"))]).unwrap();
+    let columns = ["entities", "digest", "seal"].map(|it| format!("ALTER TABLE meta DROP COLUMN {it};"));
+    tamper(&town, &format!("{} PRAGMA user_version = 1", columns.concat()));
+    let reader = Reader::open(&town.path()).unwrap();
+    let before = reader.load().unwrap();
+    assert!(reader.check().unwrap().is_sound());
+    assert_eq!((before.checkpoint_seq, before.entities.len()), (Seq(3), 2));
+    assert_eq!(town.open().load().unwrap(), before);
+    assert_eq!(Reader::open(&town.path()).unwrap().load().unwrap(), before);
+    tamper(&town, "DELETE FROM entities WHERE id = 'gt-2'");
+    assert!(matches!(town.open().load(), Err(JournalError::CorruptCheckpoint)));
 }
 
 #[test]

@@ -4,6 +4,8 @@
 mod damage;
 mod disk_full;
 mod durability;
+mod flips;
 mod processes;
 mod reading;
+mod repair;
 mod support;
