@@ -11,3 +11,4 @@ pub mod sim;
 pub mod terminal;
 pub mod town;
 pub mod workspace;
+pub mod world;

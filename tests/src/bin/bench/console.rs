@@ -23,21 +23,7 @@ use yard_ui::{prepare, render, update};
 
 use crate::Fallible;
 use crate::table::{Table, say};
-
-/// Processor time of this thread: other programs share the machine, and a frame is only as late as its work is long.
-#[derive(Clone, Copy)]
-struct Work(Duration);
-
-impl Work {
-    fn now() -> Self {
-        let time = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID.now();
-        Self(time.map(Duration::from).unwrap_or_default())
-    }
-
-    fn elapsed(self) -> Duration {
-        Self::now().0.saturating_sub(self.0)
-    }
-}
+use crate::work::Work;
 
 /// Beads, as the budget names them.
 pub(crate) const BEADS: usize = 100_000;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use nix::sys::resource::{Usage, UsageWho, getrusage};
@@ -17,13 +17,16 @@ use crate::Fallible;
 use crate::bare::{self, Bare};
 use crate::layered::{Detail, Layered};
 use crate::ours;
+use crate::report::{Verdict, progress, verdict};
 use crate::table::{Table, met, say, time, times};
 use crate::whole;
 
 /// How many beads the file has unless told otherwise.
 pub(crate) const SIZES: [usize; 2] = [100_000, 1_000_000];
 /// How many times the bare figure ours may be.
-const BAR: f64 = 2.0;
+const BAR: f64 = 1.5;
+/// From here on the bar of the whole page is about it.
+const LARGE: usize = 1_000_000;
 /// How often each case is measured.
 pub(crate) const RUNS: usize = 3;
 
@@ -60,7 +63,10 @@ pub(crate) struct Measured {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Part {
     pub(crate) name: String,
+    /// Processor time.
     pub(crate) span: Duration,
+    /// Time by the clock.
+    pub(crate) wall: Duration,
     /// Memory before it, in KiB.
     pub(crate) before: u64,
     /// The most memory while it ran, in KiB.
@@ -80,12 +86,13 @@ impl Measured {
         let before = memory_of(std::process::id(), "VmRSS:")?;
         // Has the kernel forget the peak so far.
         std::fs::write("/proc/self/clear_refs", "5")?;
-        let began = processor_time()?;
+        let (moment, began) = (Instant::now(), processor_time()?);
         let done = work()?;
         let span = processor_time()?.saturating_sub(began);
         self.parts.push(Part {
             name: name.to_owned(),
             span,
+            wall: moment.elapsed(),
             before,
             peak: memory_of(std::process::id(), "VmHWM:")?,
         });
@@ -94,6 +101,10 @@ impl Measured {
 
     pub(crate) fn total(&self) -> Duration {
         self.parts.iter().map(|part| part.span).sum()
+    }
+
+    fn wall(&self) -> Duration {
+        self.parts.iter().map(|part| part.wall).sum()
     }
 
     fn peak(&self) -> u64 {
@@ -183,31 +194,50 @@ impl Shape {
     }
 }
 
+/// What a case costs.
+#[derive(Clone, Copy)]
+struct Cost {
+    span: Duration,
+    wall: Duration,
+    memory: u64,
+}
+
+impl Cost {
+    fn of(measured: &Measured) -> Self {
+        Self { span: measured.total(), wall: measured.wall(), memory: measured.peak() }
+    }
+}
+
 impl Rows {
     fn add(&mut self, sample: &Sample) {
         let Sample { shape, bare, ours, below_an_epic } = sample;
-        self.row(shape, bare, "bare", parts(bare), (bare.total(), bare.peak()), false);
-        self.row(shape, bare, "ours, from the file", parts(ours), (ours.total(), ours.peak()), true);
+        self.row(shape, bare, "bare", parts(bare), Cost::of(bare), false);
+        self.row(shape, bare, "ours, from the file", parts(ours), Cost::of(ours), true);
         if let Some(stage) = ours.parts.last() {
-            let cost = (stage.span, stage.added());
+            let cost = Cost { span: stage.span, wall: stage.wall, memory: stage.added() };
             self.row(shape, bare, "ours, in a running town", stage.name.clone(), cost, true);
         }
+        if shape.beads >= LARGE {
+            let ratio = ours.total().as_secs_f64() / bare.total().as_secs_f64();
+            let wall = ours.wall().as_secs_f64() / bare.wall().as_secs_f64();
+            verdict(Verdict {
+                measure: "1M beads / 3M edges staged from JSONL: vs bare parse + CSR Kahn",
+                raw: "1.0".to_owned(),
+                peer: "-".to_owned(),
+                ours: format!("{} (by the clock {})", times(ratio), times(wall)),
+                bar: "≤ 1.5",
+                held: ratio <= BAR,
+            });
+        }
         let WholeSample { shape, bare, whole } = below_an_epic;
-        self.row(shape, bare, "bare, below an epic", parts(bare), (bare.total(), bare.peak()), false);
-        let cost = (whole.total(), whole.parts.iter().map(Part::added).sum());
+        self.row(shape, bare, "bare, below an epic", parts(bare), Cost::of(bare), false);
+        let memory = whole.parts.iter().map(Part::added).sum();
+        let cost = Cost { span: whole.total(), wall: whole.wall(), memory };
         self.row(shape, bare, "ours, the whole command", parts(whole), cost, true);
     }
 
-    fn row(
-        &mut self,
-        shape: &Shape,
-        bare: &Measured,
-        case: &str,
-        parts: String,
-        cost: (Duration, u64),
-        has_bar: bool,
-    ) {
-        let (span, memory) = cost;
+    fn row(&mut self, shape: &Shape, bare: &Measured, case: &str, parts: String, cost: Cost, has_bar: bool) {
+        let Cost { span, wall, memory } = cost;
         let ratio = span.as_secs_f64() / bare.total().as_secs_f64();
         let is_met = ratio <= BAR;
         self.missed += usize::from(has_bar && !is_met);
@@ -218,8 +248,10 @@ impl Rows {
             case.to_owned(),
             parts,
             time(span),
+            time(wall),
             format!("{} MiB", memory / 1024),
             times(ratio),
+            times(wall.as_secs_f64() / bare.wall().as_secs_f64()),
             times(memory as f64 / bare.peak() as f64),
             if has_bar { met(is_met) } else { "-" }.to_owned(),
         ]);
@@ -229,14 +261,15 @@ impl Rows {
 /// Measures and prints every size; returns how many bars are missed.
 pub(crate) fn run(sizes: &[usize]) -> Fallible<usize> {
     let dir = tempfile::Builder::new().prefix("ym-bench-").tempdir()?;
-    let costs = ["time", "memory", "time : bare", "memory : bare", "time ≤2×"];
+    let costs =
+        ["time", "by the clock", "memory", "time : bare", "clock : bare", "memory : bare", "time ≤1.5×"];
     let header = [&["beads", "edges", "file", "case", "parts"][..], &costs].concat();
     let title = "staging a file: processor time of the median run; memory is the peak, or what staging adds in a running town";
     let mut rows = Rows { table: Table::new(title, &header), missed: 0 };
     let mut plans = Table::new("the plans", &["beads", "case", "plan"]);
     let mut samples = Vec::new();
     for beads in sizes.iter().copied() {
-        say(&format!("staging {beads} beads, {RUNS} runs of each case"));
+        progress(&format!("staging {beads} beads, {RUNS} runs of each case"));
         let layered = Layered::open(ours::RIG, beads);
         let file = write(&dir, layered)?;
         let shape = Shape::of(&file, layered)?;

@@ -1,12 +1,8 @@
 //! Tables on standard output, and the words for times, ratios and bars in them.
 
-use std::io::Write as _;
 use std::time::Duration;
 
-/// Prints a line.
-pub(crate) fn say(line: &str) {
-    let _ = writeln!(std::io::stdout().lock(), "{line}");
-}
+pub(crate) use crate::report::say;
 
 /// Prints how busy the machine is: other programs share it, and figures are only as good as that.
 pub(crate) fn load(when: &str) {
@@ -18,13 +14,13 @@ pub(crate) fn load(when: &str) {
 
 /// A table that is printed as a whole.
 pub(crate) struct Table {
-    title: &'static str,
+    title: String,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    pub(crate) fn new(title: &'static str, header: &[&str]) -> Self {
-        Self { title, rows: vec![header.iter().map(ToString::to_string).collect()] }
+    pub(crate) fn new(title: &str, header: &[&str]) -> Self {
+        Self { title: title.to_owned(), rows: vec![header.iter().map(ToString::to_string).collect()] }
     }
 
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
@@ -73,6 +69,11 @@ pub(crate) fn times(ratio: f64) -> String {
     }
     let thousands = ratio as u64 / 1000;
     format!("{thousands},{:03}×", ratio as u64 % 1000)
+}
+
+/// A ratio as a bare number: `0.57`, `12.3`.
+pub(crate) fn ratio(ratio: f64) -> String {
+    three_digits(ratio)
 }
 
 /// Whether a bar is met, in words.

@@ -17,7 +17,8 @@ use yard_tests::http::{Http, Peer};
 use yard_tests::town::Town;
 
 use crate::Fallible;
-use crate::table::{Table, met, say, time, times};
+use crate::report::progress;
+use crate::table::{Table, met, time, times};
 
 /// Clients, or writers, at the same time.
 pub(crate) const WRITERS: [usize; 2] = [16, 64];
@@ -43,12 +44,12 @@ pub(crate) fn run(writers: &[usize]) -> Fallible<usize> {
     );
     let mut missed = 0;
     for &writers in writers {
-        say(&format!("{writers} writers: the disk"));
+        progress(&format!("{writers} writers: the disk"));
         let alone = bare(writers, Commits::EachItsOwn)?;
         let together = bare(writers, Commits::Together)?;
-        say(&format!("{writers} writers: a queue in memory"));
+        progress(&format!("{writers} writers: a queue in memory"));
         let memory = in_memory(writers)?;
-        say(&format!("{writers} writers: ours"));
+        progress(&format!("{writers} writers: ours"));
         let ours = ours(writers, Load::OnlyTakenIn)?;
         let run_too = self::ours(writers, Load::RunToo)?;
         let mut row = |what: &str, rate: &Rate, bar: Option<f64>| {

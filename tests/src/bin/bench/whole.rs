@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Stdio;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::time::ClockId;
@@ -64,7 +64,9 @@ impl Served {
         std::fs::write("/proc/self/clear_refs", "5")?;
         let client_before = getrusage(UsageWho::RUSAGE_CHILDREN)?;
         let mut command = self.town.command(["--json", "convoy", "stage", &Layered::epic(RIG)]);
+        let moment = Instant::now();
         let output = command.stderr(Stdio::inherit()).output()?;
+        let wall = moment.elapsed();
         let client = getrusage(UsageWho::RUSAGE_CHILDREN)?;
         let daemon = self.at_rest()?;
         let told: Told = serde_json::from_slice(&output.stdout)?;
@@ -73,12 +75,15 @@ impl Served {
         measured.parts.push(Part {
             name: "client".to_owned(),
             span: span_of(&client)?.saturating_sub(span_of(&client_before)?),
+            wall,
             before: 0,
             peak: u64::try_from(client.max_rss())?,
         });
         measured.parts.push(Part {
             name: "daemon".to_owned(),
             span: daemon.saturating_sub(before),
+            // The client waits for it.
+            wall: Duration::ZERO,
             before: memory_before,
             peak: memory_of(self.daemon, "VmHWM:")?,
         });
