@@ -72,7 +72,8 @@ impl State {
 
     /// It is in line no longer, for one reason or the other.
     pub(crate) fn leave_line(&mut self, id: &DispatchId) {
-        let after = self.lined.iter().find(|(_, dispatch)| dispatch.id == *id).map(|(after, _)| after.clone());
+        let after =
+            self.lined.iter().find(|(_, dispatch)| dispatch.id == *id).map(|(after, _)| after.clone());
         let Some(dispatch) = after.and_then(|after| self.lined.remove(&after)) else { return };
         if let Some(work) = self.work_mut(id.bead()) {
             work.lined = false;
@@ -95,7 +96,9 @@ impl Tx<'_> {
         };
         let Some(running) = state.dispatch(after).filter(runs) else { return false };
         let next = state.next_after(running).and_then(|context| state.start_of(&context, self.now()));
-        let Some(dispatch) = next.filter(|dispatch| dispatch.executor == LOCAL_EXECUTOR) else { return false };
+        let Some(dispatch) = next.filter(|dispatch| dispatch.executor == LOCAL_EXECUTOR) else {
+            return false;
+        };
         let dispatch = Box::new(Dispatch { lined_up: true, ..dispatch });
         self.emit(DispatchEvent::LinedUp { dispatch, after: after.clone() });
         true

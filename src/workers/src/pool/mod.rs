@@ -35,8 +35,8 @@ use crate::sys::{self, now};
 use crate::wire::{self, SpecSource, ToShim};
 use attend::{LISTENER, Shared, WAKE};
 use server::ForkServer;
-use settle::Finding;
 pub use server::Helper;
+use settle::Finding;
 use table::{Live, MAX_IDLE, Patience, Shim, Watched};
 use window::Opener;
 

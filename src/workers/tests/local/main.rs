@@ -6,6 +6,7 @@
 
 mod deaths;
 mod life;
+mod line;
 mod recovery;
 mod stops;
 mod windows;
@@ -39,6 +40,11 @@ tests! {
         many_dispatches_each_end_once,
         an_order_that_cannot_be_handed_over_never_starts,
         a_cooked_formula_runs_and_its_values_stay_text;
+    line:
+        who_is_in_line_begins_in_the_same_shim_when_the_one_before_has_ended,
+        who_is_called_back_never_starts_and_the_shim_goes_on_with_others,
+        who_cannot_be_called_back_any_more_tells_how_the_one_before_ended,
+        who_is_in_line_behind_a_dead_shim_never_runs;
     stops:
         a_payload_that_ignores_sigterm_is_gone_after_the_grace,
         a_stop_reaches_the_whole_tree,
@@ -86,7 +92,8 @@ tests! {
 }
 
 /// What only Linux can promise: processes that leave their group are found, and payloads die with their shims.
-const LINUX_ONLY: [&str; 7] = [
+const LINUX_ONLY: [&str; 8] = [
+    "line::who_is_in_line_behind_a_dead_shim_never_runs",
     "deaths::every_order_gets_one_true_end_under_random_kills",
     "deaths::a_killed_shim_takes_its_worker_with_it",
     "deaths::a_process_that_hides_ends_with_its_killed_shim_where_there_are_control_groups",
@@ -97,7 +104,11 @@ const LINUX_ONLY: [&str; 7] = [
 ];
 
 /// What is about pooled shims, their connections and their empty input, and one that `windows` has its own way of.
-const LOCAL_ONLY: [&str; 7] = [
+const LOCAL_ONLY: [&str; 11] = [
+    "line::who_is_in_line_begins_in_the_same_shim_when_the_one_before_has_ended",
+    "line::who_is_called_back_never_starts_and_the_shim_goes_on_with_others",
+    "line::who_cannot_be_called_back_any_more_tells_how_the_one_before_ended",
+    "line::who_is_in_line_behind_a_dead_shim_never_runs",
     "life::a_shim_is_used_again",
     "life::a_payload_starts_with_a_clean_slate",
     "stops::a_late_stop_for_an_old_dispatch_is_ignored",
