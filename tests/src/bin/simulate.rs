@@ -31,6 +31,9 @@ struct Args {
     /// Breaks a rule on purpose, to see it noticed.
     #[arg(long)]
     mutant: Option<Mutant>,
+    /// Plays deep histories: the real loop on the real journal code, over a simulated disk.
+    #[arg(long)]
+    deep: bool,
     /// Tells the whole story of a single history, also of one that keeps every promise.
     #[arg(long)]
     tell: bool,
@@ -98,7 +101,7 @@ fn play_streams(args: &Args) -> ExitCode {
 fn play_all(args: &Args, scenario: Option<Scenario>) -> bool {
     let usual = if scenario.is_some() { 1_000 } else { 10_000 };
     let histories = args.histories.unwrap_or(if args.seed.is_some() { 1 } else { usual });
-    let first = Play { seed: args.seed.unwrap_or(0), scenario, mutant: args.mutant };
+    let first = Play { seed: args.seed.unwrap_or(0), scenario, mutant: args.mutant, deep: args.deep };
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(2, usize::from));
     let shared = Shared {
         next: AtomicU64::new(first.seed),
@@ -129,8 +132,7 @@ fn play_all(args: &Args, scenario: Option<Scenario>) -> bool {
     if let Some(failure) = &failure {
         report(failure, Play { seed: failure.seed, ..first });
     } else if args.tell {
-        let told = first.play_telling();
-        say(&format!("{told:?}"));
+        first.story().iter().for_each(|line| say(line));
     }
     let verdict = if failure.is_some() { "1 broken promise" } else { "no broken promise" };
     let what = scenario.map_or(String::new(), |scenario| format!("{}: ", scenario.name()));
@@ -179,7 +181,8 @@ fn report(failure: &Failure, play: Play) {
 fn how_to_tell(play: Play) -> String {
     let scenario = play.scenario.map(|s| format!(" --scenario {}", s.name())).unwrap_or_default();
     let mutant = play.mutant.map(|m| format!(" --mutant {}", m.name())).unwrap_or_default();
-    format!("tell it again with: simulate --seed {}{scenario}{mutant}", play.seed)
+    let deep = if play.deep { " --deep" } else { "" };
+    format!("tell it again with: simulate{deep} --seed {}{scenario}{mutant} --tell", play.seed)
 }
 
 fn say(line: &str) {

@@ -12,6 +12,7 @@
 
 mod convoys;
 mod daemon;
+mod deep;
 mod dice;
 mod disk;
 mod history;
@@ -25,6 +26,7 @@ mod tests;
 mod tracker;
 mod workers;
 
+pub use deep::coverage::Coverage;
 pub use history::{Failure, Play, Told};
 pub use mutant::Mutant;
 pub use scenario::Scenario;
