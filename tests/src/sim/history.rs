@@ -34,9 +34,12 @@ pub(super) struct World {
     pub(super) deep: Option<Deep>,
     /// The real loop was told to go.
     pub(super) draining: bool,
-    scenario: Option<Scenario>,
+    play: Play,
     restarts: u64,
 }
+
+/// No history has as many steps.
+pub(super) const MOST_STEPS: u64 = 63;
 
 /// What a history amounted to, for the summary.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -73,11 +76,13 @@ pub struct Play {
     pub mutant: Option<Mutant>,
     /// With the real loop on the real journal code.
     pub deep: bool,
+    /// The steps that are taken, a bit each; the others are left out.
+    pub steps: u64,
 }
 
 impl Play {
     /// The first of all, with nothing broken.
-    pub const FIRST: Self = Self { seed: 0, scenario: None, mutant: None, deep: false };
+    pub const FIRST: Self = Self { seed: 0, scenario: None, mutant: None, deep: false, steps: u64::MAX };
 
     /// Plays it.
     pub fn play(self) -> Result<Told, Failure> {
@@ -107,7 +112,7 @@ impl World {
         Self {
             dice: Dice::new(play.seed),
             mutant: play.mutant,
-            scenario: play.scenario,
+            play,
             now,
             disk: Disk::default(),
             workers: Workers::default(),
@@ -152,13 +157,14 @@ impl World {
         if self.is_deep() {
             self.surviving(Self::recover)?;
         }
-        match self.scenario {
+        match self.play.scenario {
             None => {
                 self.surviving(Self::set_up)?;
                 self.faults = true;
-                for _ in 0..self.dice.between(10, 40) {
-                    self.surviving(Self::something_happens)?;
+                for step in 0..self.dice.between(10, 40) {
+                    self.step(step, Self::something_happens)?;
                 }
+                self.dice = self.dice_of(MOST_STEPS);
             }
             Some(scenario) => self.race(scenario)?,
         }
@@ -176,6 +182,25 @@ impl World {
         }
         let written = self.dice.one_in(4);
         self.oracle.check_recovered(&self.disk.restore(written)?)
+    }
+
+    /// Takes a step of the history, unless it is left out. Each has dice of its own, so that it stays what it is when
+    /// others are left out.
+    pub(super) fn step(
+        &mut self,
+        step: u64,
+        what: impl FnOnce(&mut Self) -> Result<(), Halt>,
+    ) -> Result<(), Broken> {
+        if self.play.steps >> step & 1 == 0 {
+            return Ok(());
+        }
+        self.dice = self.dice_of(step);
+        self.tell(|| format!("-- step {step}"));
+        self.surviving(what)
+    }
+
+    pub(super) fn dice_of(&self, step: u64) -> Dice {
+        Dice::new(self.play.seed.wrapping_mul(MOST_STEPS + 1).wrapping_add(step + 1))
     }
 
     /// Does something; if the daemon crashes over it, starts it again until it stays up.
@@ -216,6 +241,7 @@ impl World {
         match self.dice.below(100) {
             0..28 => self.shims_go_on(1)?,
             28..44 => self.a_report_arrives()?,
+            44..62 if self.is_deep() && self.dice.one_in(3) => self.deep_operator()?,
             44..62 => self.operator_acts()?,
             62..67 => self.tracker_moves(),
             67..70 => self.source_looks(),
@@ -335,6 +361,10 @@ impl World {
     /// Any report that is under way, so that they overtake each other.
     pub(super) fn a_report_arrives(&mut self) -> Result<(), Halt> {
         if self.workers.reports.is_empty() {
+            return self.idle();
+        }
+        if self.is_deep() && self.dice.one_in(4) {
+            self.all_reports_arrive();
             return self.idle();
         }
         let nth = self.dice.below(self.workers.reports.len());

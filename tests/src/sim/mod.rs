@@ -20,6 +20,7 @@ mod mutant;
 mod operator;
 mod oracle;
 mod scenario;
+mod shrink;
 mod stream;
 #[cfg(test)]
 mod tests;

@@ -119,7 +119,8 @@ impl World {
 
     /// Takes note of commands that were added as beads, also when nobody was told.
     pub(super) fn gains_what_is_new(&mut self) {
-        let made = self.state().beads().filter(|entry| entry.bead.argv.is_some());
+        let runs = |id: &BeadId| self.state().rig_of(id).is_some();
+        let made = self.state().beads().filter(|entry| entry.bead.argv.is_some() && runs(&entry.bead.id));
         for id in made.map(|entry| entry.bead.id.clone()).collect::<Vec<_>>() {
             self.gains(id);
         }
@@ -311,6 +312,10 @@ impl World {
     /// With the faults over, takes back what only a person can, so that all work can come to its end.
     pub(super) fn put_in_order(&mut self) -> Result<(), Halt> {
         self.observe_host(false)?;
+        if self.is_deep() {
+            self.reconfigure_plainly()?;
+            self.agents_go_home()?;
+        }
         for rig in self.state().rigs().map(|rig| rig.name.clone()).collect::<Vec<_>>() {
             for switch in [RigSwitch::Unpark, RigSwitch::Undock] {
                 self.ask(&Command::RigSwitch { name: rig.clone(), switch })?;

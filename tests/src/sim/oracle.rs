@@ -64,6 +64,11 @@ impl Oracle {
             Event::Dispatch(DispatchEvent::Started { dispatch }) => {
                 self.check_start(dispatch, recorded.at)?;
             }
+            Event::Dispatch(DispatchEvent::Running { id, .. }) if !self.has_worker(id) => {
+                if let Some(dispatch) = self.durable.dispatch(id) {
+                    *self.closings.entry(dispatch.context.clone()).or_default() += 1;
+                }
+            }
             Event::Dispatch(DispatchEvent::Running { id, .. }) => {
                 let claimed = workers
                     .claims
@@ -75,7 +80,9 @@ impl Oracle {
                 }
             }
             Event::Dispatch(DispatchEvent::Ended { id, outcome, next }) => {
-                self.check_end(id, outcome, workers)?;
+                if self.has_worker(id) {
+                    self.check_end(id, outcome, workers)?;
+                }
                 self.check_routing(id, outcome, *next)?;
             }
             Event::Dispatch(DispatchEvent::Cost { usd, .. }) => {
@@ -133,6 +140,10 @@ impl Oracle {
     pub(super) fn check_forgotten(&self, id: &DispatchId) -> Result<(), Broken> {
         let live = self.durable.dispatch(id).is_some_and(Dispatch::is_live);
         Broken::unless(!live, || format!("the claim of {id} was removed, but it is live"))
+    }
+
+    fn has_worker(&self, id: &DispatchId) -> bool {
+        self.durable.dispatch(id).is_none_or(Dispatch::has_worker)
     }
 
     /// A start must be allowed by everything that was durable before it.
@@ -309,6 +320,10 @@ impl Oracle {
 
     /// A payload begins to run.
     pub(super) fn begins(&mut self, id: &DispatchId, workers: &Workers) -> Result<(), Broken> {
+        if self.durable.merge_checked_by(id).is_some() {
+            // Checks of merges are no attempts of their beads.
+            return Ok(());
+        }
         let live = self.durable.dispatch(id).is_some_and(Dispatch::is_live);
         Broken::unless(live, || format!("{id} runs, but no durable start of it is live"))?;
         let twins =
@@ -354,8 +369,9 @@ impl Oracle {
         for entry in self.durable.beads() {
             let id = &entry.bead.id;
             let (all, attempts) = (self.durable.dispatches_of(id), entry.work.attempts);
-            let (all, ran) =
-                all.fold((0, 0), |(all, ran), d| (all + 1, ran + u32::from(d.running_at.is_some())));
+            let (all, ran) = all.fold((0, 0), |(all, ran), d| {
+                (all + 1, ran + u32::from(d.has_worker() && d.running_at.is_some()))
+            });
             Broken::unless(all == attempts, || {
                 format!("{id} has {attempts} attempts, but {all} dispatches")
             })?;

@@ -3,11 +3,11 @@
 use super::{Failure, Mutant, Play, Scenario, Told};
 
 fn play(seed: u64, mutant: Option<Mutant>) -> Result<Told, Failure> {
-    Play { seed, mutant, scenario: None, deep: false }.play()
+    Play { seed, mutant, ..Play::FIRST }.play()
 }
 
 fn play_telling(seed: u64, mutant: Option<Mutant>) -> Result<Told, Failure> {
-    Play { seed, mutant, scenario: None, deep: false }.play_telling()
+    Play { seed, mutant, ..Play::FIRST }.play_telling()
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn mutants_are_known_by_name() {
 
 fn race_a_thousand_times(scenario: Scenario) {
     for seed in 0..1_000 {
-        if let Err(failure) = (Play { seed, scenario: Some(scenario), mutant: None, deep: false }).play() {
+        if let Err(failure) = (Play { seed, scenario: Some(scenario), mutant: None, ..Play::FIRST }).play() {
             let (name, broken) = (scenario.name(), failure.broken.0);
             panic!("{name}: {broken}; tell it again with: simulate --scenario {name} --seed {seed}");
         }
@@ -88,7 +88,7 @@ fn a_retry_and_a_cancel_have_one_outcome() {
 fn every_race_notices_a_worker_that_is_not_fenced() {
     for scenario in [Scenario::CancelAgainstEnd, Scenario::PreemptAgainstEnd, Scenario::RetryAgainstCancel] {
         for mutant in [Mutant::FencingTokenIgnored, Mutant::ExitOverlooked] {
-            let play = |seed| Play { seed, scenario: Some(scenario), mutant: Some(mutant), deep: false };
+            let play = |seed| Play { seed, scenario: Some(scenario), mutant: Some(mutant), ..Play::FIRST };
             let noticed = (0..1_000).any(|seed| play(seed).play().is_err());
             assert!(noticed, "{} went unnoticed in {}", mutant.name(), scenario.name());
         }
@@ -99,7 +99,7 @@ fn every_race_notices_a_worker_that_is_not_fenced() {
 fn every_race_for_beads_notices_a_second_feeder_and_a_recovery_of_the_living() {
     for scenario in [Scenario::DualFeed, Scenario::RecoveredBead, Scenario::DuplicateContexts] {
         for mutant in [Mutant::FeedsTwice, Mutant::RecoversTheLiving] {
-            let play = |seed| Play { seed, scenario: Some(scenario), mutant: Some(mutant), deep: false };
+            let play = |seed| Play { seed, scenario: Some(scenario), mutant: Some(mutant), ..Play::FIRST };
             let noticed = (0..1_000).any(|seed| play(seed).play().is_err());
             assert!(noticed, "{} went unnoticed in {}", mutant.name(), scenario.name());
         }

@@ -225,6 +225,24 @@ impl Around {
         oracle.becomes_durable(recorded, workers, tracker, wanted)
     }
 
+    /// Counts from what the state was read: a checkpoint, the events after it, or both.
+    pub(super) fn note_how_it_was_read(&mut self) {
+        let Some(reader) = &self.reader else { return };
+        disk(|disk| disk.onlooker = true);
+        let query =
+            "SELECT checkpoint_seq, (SELECT count(*) FROM events WHERE seq > checkpoint_seq) FROM meta";
+        let found = reader.query_row(query, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)));
+        disk(|disk| disk.onlooker = false);
+        if let Ok((checkpoint, tail)) = found {
+            if checkpoint > 0 {
+                self.coverage.route("checkpoint-restored");
+            }
+            if tail > 0 {
+                self.coverage.route("tail-replayed");
+            }
+        }
+    }
+
     fn read(&mut self) -> Result<Vec<Recorded>, Broken> {
         let failed = |error: rusqlite::Error| Broken(format!("the journal cannot be read along: {error}"));
         if self.reader.is_none() {

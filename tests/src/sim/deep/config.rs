@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use yard_engine::settings::{Fairness, RetryPolicy};
 use yard_engine::{Millis, Settings};
 
+use crate::sim::daemon::Halt;
 use crate::sim::history::World;
 
 fn span(millis: Millis) -> String {
@@ -30,7 +31,49 @@ impl World {
             let retry = self.dice.between(1, 40);
             let _ = writeln!(text, "[alerts]\ncommand = [\"tell\"]\nretry = \"{retry}s\"");
         }
+        let _ = writeln!(text, "[agents]\noffline_after = \"{}s\"", self.dice.between(1, 20));
+        let _ = writeln!(text, "claim_timeout = \"{}s\"", self.dice.between(1, 10));
+        let _ = writeln!(text, "lease = \"{}s\"", self.dice.between(1, 20));
+        let _ = writeln!(text, "auto_claim = {}", self.dice.one_in(4));
+        let _ = writeln!(text, "tracks = {}", self.dice.one_in(3));
+        if self.dice.one_in(2) {
+            let _ = writeln!(text, "hook = [\"tell\"]");
+        }
+        let most = self.dice.between(1, 4);
+        let _ = writeln!(text, "[http]\nmax_queue = {most}\nmax_per_agent = {most}\nmax_inflight = {most}");
+        if self.dice.one_in(8) {
+            let _ = writeln!(text, "listen = \"127.0.0.1:1\"");
+        }
+        let _ = writeln!(text, "[results]\nttl = \"{}s\"", self.dice.between(1, 30));
+        for rig in ["ox", "mule"] {
+            let _ = writeln!(text, "[rig.{rig}]");
+            if self.dice.one_in(3) {
+                let merge = ["direct", "mr", "local"][self.dice.below(3)];
+                let _ = writeln!(text, "isolation = \"worktree\"\nmerge = \"{merge}\"");
+            }
+            if self.dice.one_in(3) {
+                let _ = writeln!(text, "check = [\"check\"]");
+            }
+            if self.dice.one_in(6) {
+                let assign = ["slung", "ready"][self.dice.below(2)];
+                let _ = writeln!(text, "assign = \"{assign}\"");
+            }
+            if self.dice.one_in(4) {
+                let _ = writeln!(text, "wake = [\"wake\"]");
+            }
+        }
         self.more_config(text);
+        if self.faults && self.dice.one_in(12) {
+            self.more_config("[scheduler\n".to_owned());
+        }
+    }
+
+    /// Nothing is left in the config file that keeps work from coming to its end.
+    pub(in crate::sim) fn reconfigure_plainly(&mut self) -> Result<(), Halt> {
+        self.wanted.batch_size = 0;
+        let retry = "[alerts]\ncommand = [\"tell\"]\nretry = \"1s\"\n";
+        self.more_config(format!("[worker]\nagent = [\"work\"]\nformula = \"plain\"\n{retry}"));
+        self.configure()
     }
 }
 

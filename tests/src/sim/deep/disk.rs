@@ -92,6 +92,8 @@ pub(super) struct Disk {
     /// What went wrong, for the story.
     pub(super) events: Vec<String>,
     pub(super) errno: i32,
+    /// A sync failed since this process began: it may promise nothing more.
+    pub(super) sync_failed: bool,
     pub(super) dice: Dice,
     /// Asked before each step that changes something; what it says is a broken promise.
     pub(super) watch: Option<Rc<dyn Fn() -> Option<String>>>,
@@ -119,6 +121,7 @@ impl Disk {
             steps: 0,
             events: Vec::new(),
             errno: 0,
+            sync_failed: false,
             dice: Dice::new(seed),
             watch: None,
             broken: None,
@@ -153,6 +156,7 @@ impl Disk {
     /// Another process begins on what the disk has; after a power cut that is less.
     pub(super) fn boot(&mut self, power_cut: bool) {
         self.dead = false;
+        self.sync_failed = false;
         self.fault = None;
         for inode in self.files.values() {
             let mut inode = inode.borrow_mut();
@@ -210,6 +214,7 @@ impl Disk {
             }
             Some(Fault::Fail) => {
                 self.events.push(format!("a {step:?} fails"));
+                self.sync_failed |= step == Step::Sync;
                 Verdict::No(code)
             }
             None if self.full && grows => {

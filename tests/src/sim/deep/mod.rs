@@ -8,6 +8,8 @@ mod around;
 mod config;
 pub(super) mod coverage;
 mod disk;
+mod outside;
+mod people;
 mod rounds;
 mod stage;
 mod town;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use yard_client::{Ask, Reply, ServerRole};
 use yard_daemon::rehearsal::{Rehearsal, Time as _};
 use yard_daemon::{OpenError, StoreError, TownDir};
-use yard_engine::{Command, DispatchId, Refusal, SourceReading, State, Timestamp};
+use yard_engine::{Command, DispatchId, Refusal, Seq, SourceReading, State, Timestamp};
 use yard_journal::{Journal, JournalError, OtherDisk};
 
 use super::around::{Around, Asked, Clocks, Desk, Shared};
@@ -34,7 +34,19 @@ pub(in crate::sim) struct Deep {
     /// Kept while no loop runs.
     nothing: State,
     wal_limit: u32,
+    /// What was durable when a sync was first seen to have failed.
+    failed_sync: Option<Seq>,
 }
+
+/// What the disk says went wrong, and what that is counted as.
+const ROUTES_OF_THE_DISK: [(&str, &str); 6] = [
+    ("middle of a Write", "torn-write"),
+    ("middle of a Sync", "crash-in-sync"),
+    ("middle of a Truncate", "crash-in-truncate"),
+    ("middle of a Delete", "crash-in-delete"),
+    ("a Write fails", "failed-write"),
+    ("a Sync fails", "failed-sync"),
+];
 
 /// Where the journal lies on the simulated disk.
 const JOURNAL: &str = "/town/journal.db";
@@ -60,6 +72,7 @@ impl Deep {
             more_config: String::new(),
             nothing: State::default(),
             wal_limit: 8 + (seed % 60) as u32,
+            failed_sync: None,
         }
     }
 
@@ -122,6 +135,9 @@ impl World {
         self.swap_with_around();
         self.now = self.deep_mut().clocks.wall();
         for line in disk(|disk| std::mem::take(&mut disk.events)) {
+            if let Some(route) = ROUTES_OF_THE_DISK.iter().find(|(words, _)| line.contains(words)) {
+                self.covers(route.1);
+            }
             self.tell(|| line);
         }
     }
@@ -147,6 +163,11 @@ impl World {
         if Around::is_dead() {
             self.covers("crash");
             return Err(Halt::Crash);
+        }
+        if disk(|disk| disk.sync_failed) {
+            let now = self.oracle.durable.seq();
+            let since = *self.deep_mut().failed_sync.get_or_insert(now);
+            Broken::unless(now == since, || "more was stored after a sync had failed".to_owned())?;
         }
         Ok(())
     }
@@ -300,18 +321,34 @@ impl World {
         Ok(())
     }
 
-    /// What was ordered outside is done, or some of it; whether there was anything.
-    pub(in crate::sim) fn deep_outside(&mut self) -> Result<bool, Halt> {
-        let alerts = std::mem::take(&mut self.deep_mut().around.borrow_mut().alerts);
-        for id in &alerts {
-            self.oracle.is_told(id);
-            let error = (self.faults && self.dice.one_in(4)).then(|| "it exited with 1".to_owned());
-            self.tell(|| format!("alert {id} is told: {error:?}"));
-            let Some(core) = &self.deep_mut().core else { return Err(Halt::Crash) };
-            core.alert_told(id.clone(), error);
-            self.deep_idle()?;
+    /// What is around the loop.
+    pub(super) fn around<T>(&mut self, work: impl FnOnce(&mut Around) -> T) -> T {
+        work(&mut self.deep_mut().around.borrow_mut())
+    }
+
+    /// The loop, if one runs.
+    pub(super) fn core(&self) -> Result<&Rehearsal, Halt> {
+        self.deep.as_ref().and_then(|deep| deep.core.as_ref()).ok_or(Halt::Crash)
+    }
+
+    /// A command that waits for the next round.
+    pub(super) fn put_in_line(&mut self, actor: &str, command: &Command) {
+        let Some(core) = &self.deep_mut().core else { return };
+        let replies = core.ask(actor, Ask::Command { command: command.clone() });
+        let words = brief(command);
+        self.tell(|| format!("asked with others: {words}"));
+        let asked = Asked { replies, command: words, fresh: true, heard: Vec::new() };
+        self.deep_mut().desk.borrow_mut().asked.push(asked);
+    }
+
+    /// Every report that is under way reaches the loop in its next round.
+    pub(in crate::sim) fn all_reports_arrive(&mut self) {
+        for report in std::mem::take(&mut self.workers.reports) {
+            let report = report.in_full(&self.workers, self.now);
+            if let Some(core) = &self.deep_mut().core {
+                core.worker(report);
+            }
         }
-        Ok(!alerts.is_empty())
     }
 
     /// A shim of this pool's is gone; the pool finds out how things stand.
@@ -384,6 +421,7 @@ impl World {
         disk(Disk::kill);
         let deep = self.deep_mut();
         deep.core = None;
+        deep.failed_sync = None;
         deep.desk.borrow_mut().asked.clear();
         deep.around.borrow_mut().forget_the_process();
         disk(|disk| disk.boot(power_cut));
@@ -422,6 +460,7 @@ impl World {
             Rehearsal::open(&town, role, journal, Box::new(pool), clocks, Box::new(outside))
         });
         around.borrow_mut().catch_up();
+        around.borrow_mut().note_how_it_was_read();
         self.take_back();
         self.deep_mut().core = Some(opened?);
         Ok(())
