@@ -39,6 +39,9 @@ struct Args {
     /// Goes on until it is interrupted, or a promise is broken.
     #[arg(long, conflicts_with = "histories")]
     soak: bool,
+    /// Goes on for so many seconds.
+    #[arg(long, conflicts_with_all = ["histories", "soak"])]
+    seconds: Option<u64>,
     /// Fails if some type of event, refusal or way to recover was never met. Only deep histories count them.
     #[arg(long, requires = "deep")]
     require_coverage: bool,
@@ -131,7 +134,8 @@ fn play_all(args: &Args, scenario: Option<Scenario>) -> bool {
         deep: args.deep,
         steps: args.steps.unwrap_or(u64::MAX),
     };
-    let histories = if args.soak { u64::MAX / 2 } else { histories };
+    let open_end = args.soak || args.seconds.is_some();
+    let histories = if open_end { u64::MAX / 2 } else { histories };
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(2, usize::from));
     let shared = Shared {
         next: AtomicU64::new(first.seed),
@@ -151,14 +155,15 @@ fn play_all(args: &Args, scenario: Option<Scenario>) -> bool {
         }
         let mut shown = Instant::now();
         while shared.played.load(Ordering::Relaxed) < histories && !shared.stop.load(Ordering::Relaxed) {
-            if INTERRUPTED.load(Ordering::Relaxed) {
+            let over = args.seconds.is_some_and(|seconds| began.elapsed().as_secs() >= seconds);
+            if over || INTERRUPTED.load(Ordering::Relaxed) {
                 shared.stop.store(true, Ordering::Relaxed);
             }
             std::thread::park_timeout(std::time::Duration::from_millis(50));
             if shown.elapsed().as_secs() >= 5 {
                 shown = Instant::now();
                 let played = shared.played.load(Ordering::Relaxed);
-                let of = if args.soak { String::new() } else { format!(" of {histories}") };
+                let of = if open_end { String::new() } else { format!(" of {histories}") };
                 say(&format!("{played}{of} histories"));
             }
         }

@@ -171,6 +171,11 @@ impl Coverage {
         count(&mut self.routes, name);
     }
 
+    /// Whether a refusal is one that histories are to meet, or that cannot occur in them.
+    pub fn is_known(code: &str) -> bool {
+        REFUSALS.contains(&code) || ELSEWHERE.iter().any(|(known, _)| *known == code)
+    }
+
     /// What should have been met and was not.
     pub fn missing(&self) -> Vec<String> {
         let wanted: [(&str, &[&str], &BTreeMap<String, u64>); 3] = [
