@@ -7,7 +7,7 @@ use super::history::World;
 
 impl World {
     fn some_convoy(&mut self) -> String {
-        let ids: Vec<String> = self.state.convoys().map(|convoy| convoy.id.to_string()).collect();
+        let ids: Vec<String> = self.state().convoys().map(|convoy| convoy.id.to_string()).collect();
         self.dice.pick(&ids).cloned().unwrap_or_else(|| "hq-cv-none".to_owned())
     }
 
@@ -40,7 +40,10 @@ impl World {
 
     /// The alert command is told what it has not been told yet; a crash in between tells it again.
     pub(super) fn tell_alerts(&mut self) -> Result<bool, Halt> {
-        let untold: Vec<AlertId> = self.state.untold_alerts().map(|alert| alert.id.clone()).collect();
+        if self.is_deep() {
+            return self.deep_outside();
+        }
+        let untold: Vec<AlertId> = self.state().untold_alerts().map(|alert| alert.id.clone()).collect();
         for id in &untold {
             self.oracle.is_told(id);
             self.may_crash("after an alert was told")?;

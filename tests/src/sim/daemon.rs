@@ -14,6 +14,7 @@ use yard_engine::{
     SourceReading, State, Tx,
 };
 
+use super::deep::brief;
 use super::history::World;
 use super::mutant::{feed_again, give_up_the_living};
 use super::workers::{Record, Report};
@@ -168,6 +169,9 @@ impl World {
     /// The daemon is told to go: every worker is asked to stop, for now.
     pub(super) fn drain(&mut self) -> Result<(), Halt> {
         self.tell(|| "drain".to_owned());
+        if self.is_deep() {
+            return self.deep_drain();
+        }
         let live: Vec<DispatchId> = self.state.live_dispatches().map(|d| d.id.clone()).collect();
         let asked = |tx: &mut Tx<'_>| {
             for id in &live {
@@ -180,12 +184,18 @@ impl World {
 
     /// An idle turn: timers and a pass.
     pub(super) fn idle(&mut self) -> Result<(), Halt> {
+        if self.is_deep() {
+            return self.deep_idle();
+        }
         self.turn(|_| ()).map(|_| ())
     }
 
-    /// A command, acknowledged when it is durable.
-    pub(super) fn ask(&mut self, command: &Command) -> Result<Option<Answer>, Halt> {
-        self.tell(|| format!("asked: {command:?}"));
+    /// A command, acknowledged when it is durable; whether it was.
+    pub(super) fn ask(&mut self, command: &Command) -> Result<bool, Halt> {
+        self.tell(|| format!("asked: {}", brief(command)));
+        if self.is_deep() {
+            return self.deep_ask("op", command);
+        }
         let kitchen = Kitchen::default();
         let asker = Asker { actor: "op", kitchen: &kitchen };
         let before = self.state.seq();
@@ -209,16 +219,19 @@ impl World {
         let ((answer, seq), commit) =
             if self.faults && self.dice.one_in(8) { self.turn_alone(decided)? } else { self.turn(decided)? };
         match (answer, commit) {
-            (Ok(answer), Commit::Durable) => {
+            (Ok(_), Commit::Durable) => {
                 self.oracle.acknowledges(seq.max(before));
-                Ok(Some(answer))
+                Ok(true)
             }
-            (Ok(_), Commit::Failed) | (Err(_), _) => Ok(None),
+            (Ok(_), Commit::Failed) | (Err(_), _) => Ok(false),
         }
     }
 
     /// New settings from the config file.
     pub(super) fn configure(&mut self) -> Result<(), Halt> {
+        if self.is_deep() {
+            return self.deep_configure();
+        }
         let mut settings = self.wanted.clone();
         if self.mutant == Some(Mutant::CapIgnored) {
             settings.max_polecats *= 2;
@@ -235,12 +248,18 @@ impl World {
 
     /// The host is busy, or has room again.
     pub(super) fn observe_host(&mut self, busy: bool) -> Result<(), Halt> {
+        if self.is_deep() {
+            return self.deep_observe_host(busy);
+        }
         self.turn(|tx| tx.host_observed(busy.then(|| "load".to_owned()))).map(|_| ())
     }
 
     /// A report arrives. If it cannot be made durable, it is kept for later.
     pub(super) fn hear(&mut self, mut report: Report) -> Result<(), Halt> {
         self.tell(|| format!("heard: {report:?}"));
+        if self.is_deep() {
+            return self.deep_hear(&report);
+        }
         if self.mutant == Some(Mutant::FencingTokenIgnored) {
             let current = |id: &DispatchId| {
                 let live = self.state.bead(id.bead()).and_then(|e| e.work.live.clone());
@@ -251,6 +270,7 @@ impl World {
                 Report::StepDone(id) => Report::StepDone(current(&id)),
                 Report::StartFailed(id) => Report::StartFailed(current(&id)),
                 Report::Ended(id, exit) => Report::Ended(current(&id), exit),
+                other => other,
             };
         }
         let ((), commit) = self.turn(|tx| match &report {
@@ -258,6 +278,9 @@ impl World {
             Report::StepDone(id) => tx.worker_step_done(id, "work"),
             Report::StartFailed(id) => tx.worker_start_failed(id, "it could not be run"),
             Report::Ended(id, exit) => tx.worker_ended(id, exit),
+            Report::Lost(id) => tx.worker_lost(id, "its shim died"),
+            Report::NeverRan(id) => tx.worker_not_started(id, "no shim took it"),
+            Report::Isolated(_) | Report::Metered(_) => {}
         })?;
         if commit == Commit::Failed {
             self.workers.reports.push(report);
@@ -267,6 +290,9 @@ impl World {
 
     /// A reading arrives; whether it became durable.
     pub(super) fn hear_reading(&mut self, reading: &SourceReading, closes_again: bool) -> Result<bool, Halt> {
+        if self.is_deep() {
+            return self.deep_hear_reading(reading).map(|()| true);
+        }
         let ((), commit) = self.turn(|tx| {
             tx.source_read(reading);
             for bead in reading.beads.iter().filter(|bead| closes_again && bead.is_closed()) {
@@ -285,6 +311,10 @@ impl World {
     /// A start took too long: it is called off, and its claim settled.
     pub(super) fn time_out(&mut self, id: &DispatchId) -> Result<(), Halt> {
         self.tell(|| format!("{id} takes too long to start"));
+        if self.is_deep() {
+            self.now = self.now.after(self.wanted.spawn_timeout.duration());
+            return self.deep_scan();
+        }
         self.turn(|tx| tx.terminate(id, StopReason::SpawnTimeout, false, "daemon"))?;
         self.settle(id)
     }
@@ -292,6 +322,9 @@ impl World {
     /// Looks at the claim of a live dispatch, and reports what it proves. The lock is held from the look to the
     /// revocation.
     pub(super) fn settle(&mut self, id: &DispatchId) -> Result<(), Halt> {
+        if self.is_deep() {
+            return self.deep_scan();
+        }
         if self.state.dispatch(id).is_none_or(|d| !d.is_live()) {
             return Ok(());
         }
@@ -334,6 +367,9 @@ impl World {
 
     /// The safety scan, in slices. It must find nothing.
     pub(super) fn scan(&mut self) -> Result<(), Halt> {
+        if self.is_deep() {
+            return self.deep_scan();
+        }
         let mut from = None;
         loop {
             let feeds_twice = self.mutant == Some(Mutant::FeedsTwice);
@@ -351,13 +387,20 @@ impl World {
     }
 
     /// Writes a checkpoint of what is durable.
-    pub(super) fn checkpoint(&mut self) {
+    pub(super) fn checkpoint(&mut self) -> Result<(), Halt> {
         self.tell(|| "checkpoint".to_owned());
+        if self.is_deep() {
+            return self.deep_checkpoint();
+        }
         self.disk.write_checkpoint(&mut self.state, self.mutant);
+        Ok(())
     }
 
     /// Starts the daemon on what is durable; it may crash again while it recovers.
     pub(super) fn recover(&mut self) -> Result<(), Halt> {
+        if self.is_deep() {
+            return self.deep_recover();
+        }
         let written = self.dice.one_in(8);
         let from_checkpoint = self.dice.one_in(2);
         self.tell(|| format!("restart, checkpoint: {from_checkpoint}"));

@@ -1,5 +1,6 @@
 //! Chance, from a seed (splitmix64): the same seed throws the same dice on every machine.
 
+#[derive(Default)]
 pub(super) struct Dice(u64);
 
 impl Dice {

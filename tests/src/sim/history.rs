@@ -4,12 +4,13 @@ use yard_engine::dispatch::Dispatch;
 use yard_engine::{BeadId, DispatchId, Millis, Settings, State, Timestamp};
 
 use super::daemon::Halt;
+use super::deep::Deep;
 use super::dice::Dice;
 use super::disk::Disk;
 use super::oracle::Oracle;
 use super::tracker::Tracker;
 use super::workers::{Arrival, Report, Workers};
-use super::{Broken, Mutant, Scenario};
+use super::{Broken, Coverage, Mutant, Scenario};
 
 /// Everything there is, inside the daemon and around it.
 pub(super) struct World {
@@ -28,13 +29,20 @@ pub(super) struct World {
     /// Whether things still go wrong.
     pub(super) faults: bool,
     pub(super) beads: Vec<BeadId>,
-    scenario: Option<Scenario>,
-    story: Option<Vec<String>>,
+    pub(super) story: Option<Vec<String>>,
+    /// The real loop and what it stands on, in a deep history.
+    pub(super) deep: Option<Deep>,
+    /// The real loop was told to go.
+    pub(super) draining: bool,
+    play: Play,
     restarts: u64,
 }
 
+/// No history has as many steps.
+pub(super) const MOST_STEPS: u64 = 63;
+
 /// What a history amounted to, for the summary.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Told {
     /// Events that became durable.
     pub events: u64,
@@ -42,6 +50,8 @@ pub struct Told {
     pub dispatches: u64,
     /// Crashes the daemon recovered from.
     pub restarts: u64,
+    /// What a deep history came across.
+    pub coverage: Coverage,
 }
 
 /// A history in which a promise was broken.
@@ -64,11 +74,15 @@ pub struct Play {
     pub scenario: Option<Scenario>,
     /// A rule that is broken on purpose.
     pub mutant: Option<Mutant>,
+    /// With the real loop on the real journal code.
+    pub deep: bool,
+    /// The steps that are taken, a bit each; the others are left out.
+    pub steps: u64,
 }
 
 impl Play {
     /// The first of all, with nothing broken.
-    pub const FIRST: Self = Self { seed: 0, scenario: None, mutant: None };
+    pub const FIRST: Self = Self { seed: 0, scenario: None, mutant: None, deep: false, steps: u64::MAX };
 
     /// Plays it.
     pub fn play(self) -> Result<Told, Failure> {
@@ -79,23 +93,37 @@ impl Play {
     pub fn play_telling(self) -> Result<Told, Failure> {
         World::new(self, Some(Vec::new())).live(self.seed)
     }
+
+    /// The story of it, however it ends.
+    pub fn story(self) -> Vec<String> {
+        let mut world = World::new(self, Some(Vec::new()));
+        let outcome = world.go_through();
+        let end =
+            outcome.map_or_else(|broken| format!("broken: {}", broken.0), |()| "every promise kept".into());
+        world.tell(|| end);
+        world.story.take().unwrap_or_default()
+    }
 }
 
 impl World {
     fn new(play: Play, story: Option<Vec<String>>) -> Self {
+        let now = Timestamp::from_millis(1_800_000_000_000);
+        let deep = play.deep.then(|| Deep::new(play.seed, now));
         Self {
             dice: Dice::new(play.seed),
             mutant: play.mutant,
-            scenario: play.scenario,
-            now: Timestamp::from_millis(1_800_000_000_000),
+            play,
+            now,
             disk: Disk::default(),
             workers: Workers::default(),
             tracker: Tracker::default(),
-            oracle: Oracle::default(),
+            oracle: Oracle::watching(play.deep),
             wanted: Settings::default(),
             state: State::default(),
             faults: false,
             beads: Vec::new(),
+            deep,
+            draining: false,
             story,
             restarts: 0,
         }
@@ -108,11 +136,17 @@ impl World {
         }
     }
 
+    /// The town as the daemon has it.
+    pub(super) fn state(&self) -> &State {
+        self.deep.as_ref().map_or(&self.state, Deep::state)
+    }
+
     fn live(mut self, seed: u64) -> Result<Told, Failure> {
         match self.go_through() {
             Ok(()) => Ok(Told {
-                events: self.disk.log().len() as u64,
-                dispatches: self.beads.iter().map(|b| self.state.dispatches_of(b).count() as u64).sum(),
+                events: self.oracle.durable.seq().0,
+                coverage: self.deep.as_ref().map(Deep::coverage).unwrap_or_default(),
+                dispatches: self.beads.iter().map(|b| self.state().dispatches_of(b).count() as u64).sum(),
                 restarts: self.restarts,
             }),
             Err(broken) => Err(Failure { seed, broken, story: self.story.unwrap_or_default() }),
@@ -120,18 +154,21 @@ impl World {
     }
 
     fn go_through(&mut self) -> Result<(), Broken> {
-        match self.scenario {
+        if self.is_deep() {
+            self.surviving(Self::recover)?;
+        }
+        match self.play.scenario {
             None => {
                 self.surviving(Self::set_up)?;
                 self.faults = true;
-                for _ in 0..self.dice.between(10, 40) {
-                    self.surviving(Self::something_happens)?;
+                for step in 0..self.dice.between(10, 40) {
+                    self.step(step, Self::something_happens)?;
                 }
+                self.dice = self.dice_of(MOST_STEPS);
             }
             Some(scenario) => self.race(scenario)?,
         }
-        self.faults = false;
-        self.disk.full = false;
+        self.faults_are_over();
         self.tell(|| "the faults are over".to_owned());
         self.surviving(Self::put_in_order)?;
         self.come_to_rest()?;
@@ -139,9 +176,31 @@ impl World {
         self.come_to_rest()?;
         self.oracle.check_balance(&self.workers)?;
         self.check_tracker_is_known()?;
-        self.oracle.check_recovered(&self.state)?;
+        self.oracle.check_recovered(self.state())?;
+        if self.is_deep() {
+            return self.surviving(Self::deep_recover);
+        }
         let written = self.dice.one_in(4);
         self.oracle.check_recovered(&self.disk.restore(written)?)
+    }
+
+    /// Takes a step of the history, unless it is left out. Each has dice of its own, so that it stays what it is when
+    /// others are left out.
+    pub(super) fn step(
+        &mut self,
+        step: u64,
+        what: impl FnOnce(&mut Self) -> Result<(), Halt>,
+    ) -> Result<(), Broken> {
+        if self.play.steps >> step & 1 == 0 {
+            return Ok(());
+        }
+        self.dice = self.dice_of(step);
+        self.tell(|| format!("-- step {step}"));
+        self.surviving(what)
+    }
+
+    pub(super) fn dice_of(&self, step: u64) -> Dice {
+        Dice::new(self.play.seed.wrapping_mul(MOST_STEPS + 1).wrapping_add(step + 1))
     }
 
     /// Does something; if the daemon crashes over it, starts it again until it stays up.
@@ -182,6 +241,7 @@ impl World {
         match self.dice.below(100) {
             0..28 => self.shims_go_on(1)?,
             28..44 => self.a_report_arrives()?,
+            44..62 if self.is_deep() && self.dice.one_in(3) => self.deep_operator()?,
             44..62 => self.operator_acts()?,
             62..67 => self.tracker_moves(),
             67..70 => self.source_looks(),
@@ -189,11 +249,14 @@ impl World {
             74..83 => self.time_passes()?,
             83..88 => self.daemon_looks_around()?,
             88 | 89 => self.scan()?,
-            90..92 => self.checkpoint(),
+            90..92 => self.checkpoint()?,
             92 => {
                 self.tell_alerts()?;
             }
-            93..95 => self.disk.full = !self.disk.full,
+            93..95 => {
+                let full = self.dice.one_in(2);
+                self.set_full(full);
+            }
             95..97 => {
                 let busy = self.dice.one_in(2);
                 self.observe_host(busy)?;
@@ -220,6 +283,7 @@ impl World {
                 match self.dice.below(8) {
                     0 if self.faults => self.shim_is_killed(&id),
                     1 => self.sends(Report::StepDone(id)),
+                    2 if self.is_deep() => self.sends(Report::Metered(id)),
                     _ => self.payload_ends(&id),
                 }
             }
@@ -231,16 +295,23 @@ impl World {
         if self.faults && self.dice.one_in(16) {
             let id = self.workers.launched.swap_remove(nth);
             self.tell(|| format!("the shim of {id} dies on its way"));
+            if self.is_deep() {
+                self.shim_is_gone(&id);
+            }
             return Ok(());
         }
         let (id, arrival) = self.workers.arrive(nth, self.mutant);
         self.tell(|| format!("the shim of {id} arrives: {arrival:?}"));
         match arrival {
+            Arrival::Refused if self.is_deep() => self.shim_is_gone(&id),
             Arrival::Refused => {}
             Arrival::StartFailed => self.sends(Report::StartFailed(id)),
             Arrival::Runs => {
                 self.oracle.begins(&id, &self.workers)?;
                 self.agent_claims(&id);
+                if self.workers.claims.get(&id).is_some_and(|claim| claim.worktree.is_some()) {
+                    self.sends(Report::Isolated(id.clone()));
+                }
                 self.sends(Report::Running(id));
             }
         }
@@ -248,6 +319,9 @@ impl World {
     }
 
     fn payload_ends(&mut self, id: &DispatchId) {
+        if self.is_deep() && self.workers.ignores_signals(id, self.uptime()) {
+            return;
+        }
         if let Some(exit) = self.workers.finish(id, &mut self.dice) {
             self.tell(|| format!("{id} ends: {:?} {:?}", exit.code, exit.signal));
             self.oracle.dies(id);
@@ -262,10 +336,20 @@ impl World {
         self.tell(|| format!("the shim of {id} is killed"));
         self.workers.kill(id);
         self.oracle.dies(id);
+        if self.is_deep() {
+            self.shim_is_gone(id);
+        }
+    }
+
+    /// Nothing outlives a power cut.
+    pub(super) fn power_is_cut(&mut self) {
+        for id in self.workers.power_is_cut() {
+            self.oracle.dies(&id);
+        }
     }
 
     /// A report sets out; it may get lost or come twice.
-    fn sends(&mut self, report: Report) {
+    pub(super) fn sends(&mut self, report: Report) {
         let lot = if self.faults { self.dice.below(8) } else { 7 };
         match lot {
             0 => {}
@@ -277,6 +361,10 @@ impl World {
     /// Any report that is under way, so that they overtake each other.
     pub(super) fn a_report_arrives(&mut self) -> Result<(), Halt> {
         if self.workers.reports.is_empty() {
+            return self.idle();
+        }
+        if self.is_deep() && self.dice.one_in(4) {
+            self.all_reports_arrive();
             return self.idle();
         }
         let nth = self.dice.below(self.workers.reports.len());
@@ -292,14 +380,18 @@ impl World {
             2..6 => self.dice.between(0, 20_000) as i64,
             _ => self.dice.between(0, 2_000) as i64,
         };
-        self.now = Timestamp::from_millis(now + jump);
+        let target = Timestamp::from_millis(now + jump);
+        if self.is_deep() && jump.abs() > 100_000 && self.dice.one_in(2) {
+            self.sets_the_clock(target);
+        }
+        self.now = target;
         self.tell(|| format!("the clock moves by {jump} ms"));
         self.idle()
     }
 
     /// The daemon notices what no report told it: dead shims, lost messages, starts that take too long.
     pub(super) fn daemon_looks_around(&mut self) -> Result<(), Halt> {
-        let live: Vec<Dispatch> = self.state.live_dispatches().cloned().collect();
+        let live: Vec<Dispatch> = self.state().live_dispatches().cloned().collect();
         let Some(dispatch) = self.dice.pick(&live).cloned() else { return self.idle() };
         let on_its_way = self.workers.launched.contains(&dispatch.id);
         if !on_its_way {
@@ -336,21 +428,21 @@ impl World {
             let stuck = |world: &Self, id: &DispatchId| {
                 !world.workers.claims.get(id).is_some_and(|c| c.held) && !world.workers.launched.contains(id)
             };
-            let live: Vec<DispatchId> = self.state.live_dispatches().map(|d| d.id.clone()).collect();
+            let live: Vec<DispatchId> = self.state().live_dispatches().map(|d| d.id.clone()).collect();
             for id in live.iter().filter(|id| stuck(self, id)).cloned().collect::<Vec<_>>() {
                 moved = true;
                 self.surviving(|world| world.settle(&id))?;
             }
             let spawn_due =
-                self.state.next_spawn_at().filter(|t| *t > self.now && self.state.ready_count() > 0);
-            let due = [self.state.next_due(), spawn_due, self.state.next_preemption()];
+                self.state().next_spawn_at().filter(|t| *t > self.now && self.state().ready_count() > 0);
+            let due = [self.state().next_due(), spawn_due, self.state().next_preemption()];
             let due = due.into_iter().flatten().min();
             match due {
                 Some(due) if !moved => self.now = self.now.max(due),
                 None if !moved && live.is_empty() => {
-                    let before = self.state.seq();
+                    let before = self.state().seq();
                     self.surviving(Self::idle)?;
-                    if self.state.seq() == before {
+                    if self.state().seq() == before {
                         return Ok(());
                     }
                     continue;

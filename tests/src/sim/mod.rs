@@ -12,6 +12,7 @@
 
 mod convoys;
 mod daemon;
+mod deep;
 mod dice;
 mod disk;
 mod history;
@@ -19,12 +20,14 @@ mod mutant;
 mod operator;
 mod oracle;
 mod scenario;
+mod shrink;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod tracker;
 mod workers;
 
+pub use deep::coverage::Coverage;
 pub use history::{Failure, Play, Told};
 pub use mutant::Mutant;
 pub use scenario::Scenario;

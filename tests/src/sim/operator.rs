@@ -5,7 +5,7 @@ use yard_engine::command::{AddItem, NewBead, NewConvoy, SlingRequest, WorkerSays
 use yard_engine::money::Usd;
 use yard_engine::rig::{Rig, RigSwitch};
 use yard_engine::settings::{AccountSettings, CostSettings, Fairness, PreemptionSettings, RetryPolicy};
-use yard_engine::{AccountName, Answer, BeadId, Command, Millis, RigName, Standing};
+use yard_engine::{AccountName, BeadId, Command, Millis, RigName, Standing};
 
 use super::Broken;
 use super::daemon::Halt;
@@ -82,9 +82,13 @@ impl World {
         edges
     }
 
-    pub(super) fn add_bead(&mut self, bead: NewBead) -> Result<(), Halt> {
+    pub(super) fn add_bead(&mut self, mut bead: NewBead) -> Result<(), Halt> {
+        if self.is_deep() && !self.dice.one_in(4) {
+            // A real pool wants to know what to run; the others go by a formula.
+            bead.argv = Some(vec!["work".to_owned()]);
+        }
         let id = bead.id.as_deref().map(bead_id);
-        if self.ask(&Command::BeadAdd { bead: Box::new(bead) })?.is_some()
+        if self.ask(&Command::BeadAdd { bead: Box::new(bead) })?
             && let Some(id) = id
         {
             self.gains(id);
@@ -107,9 +111,19 @@ impl World {
             stubborn: self.dice.one_in(4),
             forgets: chance(self, 4),
             closes_late: self.dice.one_in(3),
+            deaf: self.dice.one_in(6),
         };
         self.workers.programs.insert(id.clone(), program);
         self.beads.push(id);
+    }
+
+    /// Takes note of commands that were added as beads, also when nobody was told.
+    pub(super) fn gains_what_is_new(&mut self) {
+        let runs = |id: &BeadId| self.state().rig_of(id).is_some();
+        let made = self.state().beads().filter(|entry| entry.bead.argv.is_some() && runs(&entry.bead.id));
+        for id in made.map(|entry| entry.bead.id.clone()).collect::<Vec<_>>() {
+            self.gains(id);
+        }
     }
 
     /// What only an import brings: cycles, and dependencies nobody has.
@@ -127,7 +141,7 @@ impl World {
             _ => vec![NewBead { status: BeadStatus::Closed, ..bead("a-x", "a-0") }],
         };
         let ids: Vec<BeadId> = beads.iter().filter_map(|b| b.id.as_deref().map(bead_id)).collect();
-        if self.ask(&Command::BeadImport { beads })?.is_some() {
+        if self.ask(&Command::BeadImport { beads })? {
             for id in ids {
                 self.gains(id);
             }
@@ -153,6 +167,9 @@ impl World {
         let cooldown = self.dice.one_in(3).then_some(Millis(2_000));
         self.wanted.accounts.insert(main, AccountSettings { max_polecats: Some(1), cooldown });
         self.limit();
+        if self.is_deep() {
+            self.reconfigure_the_loop();
+        }
         self.configure()
     }
 
@@ -177,7 +194,7 @@ impl World {
     /// A worker, be it of a dispatch that is long over, says something.
     fn worker_speaks(&mut self) -> Result<(), Halt> {
         let bead = self.some_bead();
-        let dispatches: Vec<String> = self.state.dispatches_of(&bead).map(|d| d.id.to_string()).collect();
+        let dispatches: Vec<String> = self.state().dispatches_of(&bead).map(|d| d.id.to_string()).collect();
         let Some(dispatch) = self.dice.pick(&dispatches).cloned() else { return self.idle() };
         let says = match self.dice.below(6) {
             0 => WorkerSays::Checkpoint { note: "half".to_owned(), session: None },
@@ -287,24 +304,25 @@ impl World {
         let after = if self.dice.one_in(2) { vec![self.some_bead().to_string()] } else { Vec::new() };
         let argv = vec!["work".to_owned()];
         let items = vec![AddItem { argv, after, ..AddItem::default() }];
-        if let Some(Answer::Added { results }) = self.ask(&Command::Add { items })? {
-            for result in &results {
-                self.gains(bead_id(&result.id));
-            }
-        }
+        self.ask(&Command::Add { items })?;
+        self.gains_what_is_new();
         Ok(())
     }
 
     /// With the faults over, takes back what only a person can, so that all work can come to its end.
     pub(super) fn put_in_order(&mut self) -> Result<(), Halt> {
         self.observe_host(false)?;
-        for rig in self.state.rigs().map(|rig| rig.name.clone()).collect::<Vec<_>>() {
+        if self.is_deep() {
+            self.reconfigure_plainly()?;
+            self.agents_go_home()?;
+        }
+        for rig in self.state().rigs().map(|rig| rig.name.clone()).collect::<Vec<_>>() {
             for switch in [RigSwitch::Unpark, RigSwitch::Undock] {
                 self.ask(&Command::RigSwitch { name: rig.clone(), switch })?;
             }
         }
         for id in self.beads.clone() {
-            let Some(entry) = self.state.bead(&id).filter(|e| !e.bead.is_closed()) else { continue };
+            let Some(entry) = self.state().bead(&id).filter(|e| !e.bead.is_closed()) else { continue };
             // Edges into nowhere and around in a circle are cut.
             let known = |on: &BeadId| self.beads.contains(on) && id.as_str() != "a-x";
             let edges = entry.bead.dependencies.iter().filter(|d| !known(&d.on));
@@ -349,9 +367,9 @@ impl World {
     }
 
     fn ask_again(&mut self, id: &BeadId) -> Result<(), Halt> {
-        let scheduled = self.state.bead(id).is_some_and(|e| e.work.context.is_some());
+        let scheduled = self.state().bead(id).is_some_and(|e| e.work.context.is_some());
         let text = id.to_string();
-        let command = match self.state.standing(id) {
+        let command = match self.state().standing(id) {
             Some(Standing::Open | Standing::Staged | Standing::Done) => {
                 let request = SlingRequest { ids: vec![text], no_convoy: true, ..SlingRequest::default() };
                 Command::Sling(Box::new(request))
@@ -376,13 +394,13 @@ impl World {
 
     /// A bead whose programs succeed is closed, unless it waits for one that is hopeless.
     fn check_came_to_its_end(&self, id: &BeadId) -> Result<(), Broken> {
-        let closed = self.state.bead(id).is_some_and(|e| e.bead.is_closed());
+        let closed = self.state().bead(id).is_some_and(|e| e.bead.is_closed());
         let hopeless = self.workers.programs.get(id).is_some_and(|p| p.hopeless);
-        let stuck = self.state.bead(id).is_some_and(|e| e.work.context.is_some())
-            || self.state.reasons(id).iter().any(|r| !r.ids.is_empty());
-        let progress = self.state.can_progress(id, true);
+        let stuck = self.state().bead(id).is_some_and(|e| e.work.context.is_some())
+            || self.state().reasons(id).iter().any(|r| !r.ids.is_empty());
+        let progress = self.state().can_progress(id, true);
         Broken::unless(closed || hopeless || (stuck && !progress), || {
-            format!("{id} never ended: {:?}, {:?}", self.state.standing(id), self.state.reasons(id))
+            format!("{id} never ended: {:?}, {:?}", self.state().standing(id), self.state().reasons(id))
         })
     }
 }

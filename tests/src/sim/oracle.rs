@@ -40,9 +40,16 @@ pub(super) struct Oracle {
     asked: BTreeSet<DispatchId>,
     /// The alerts that the alert command was told.
     told: BTreeSet<AlertId>,
+    /// The loop is the real one, which tells nobody if nobody is configured.
+    is_real: bool,
 }
 
 impl Oracle {
+    /// An oracle that watches the real loop, or the one that quick histories have.
+    pub(super) fn watching(is_real: bool) -> Self {
+        Self { is_real, ..Self::default() }
+    }
+
     /// Holds an event that has just become durable against what is known, and folds it in.
     pub(super) fn becomes_durable(
         &mut self,
@@ -57,6 +64,11 @@ impl Oracle {
             Event::Dispatch(DispatchEvent::Started { dispatch }) => {
                 self.check_start(dispatch, recorded.at)?;
             }
+            Event::Dispatch(DispatchEvent::Running { id, .. }) if !self.has_worker(id) => {
+                if let Some(dispatch) = self.durable.dispatch(id) {
+                    *self.closings.entry(dispatch.context.clone()).or_default() += 1;
+                }
+            }
             Event::Dispatch(DispatchEvent::Running { id, .. }) => {
                 let claimed = workers
                     .claims
@@ -68,7 +80,9 @@ impl Oracle {
                 }
             }
             Event::Dispatch(DispatchEvent::Ended { id, outcome, next }) => {
-                self.check_end(id, outcome, workers)?;
+                if self.has_worker(id) {
+                    self.check_end(id, outcome, workers)?;
+                }
                 self.check_routing(id, outcome, *next)?;
             }
             Event::Dispatch(DispatchEvent::Cost { usd, .. }) => {
@@ -91,7 +105,10 @@ impl Oracle {
                 Broken::unless(!again, || format!("an alert was raised twice: {}", alert.key))?;
             }
             Event::Alert(AlertEvent::Told { id, .. }) => {
-                Broken::unless(self.told.contains(id), || format!("{id} is said to be told, but is not"))?;
+                let nobody_hears = self.durable.settings().alerts_command.is_none() && self.is_real;
+                Broken::unless(nobody_hears || self.told.contains(id), || {
+                    format!("{id} is said to be told, but is not")
+                })?;
             }
             Event::Context(ContextEvent::Closed { id, .. }) => {
                 *self.closings.entry(id.clone()).or_default() += 1;
@@ -104,6 +121,29 @@ impl Oracle {
         }
         self.durable.apply(recorded);
         Ok(self.durable.check_indexes()?)
+    }
+
+    /// A pool is given an order: its start is durable, or it checks a merge that is.
+    pub(super) fn check_ordered(&self, id: &DispatchId) -> Result<(), Broken> {
+        let live = self.durable.dispatch(id).is_some_and(Dispatch::is_live);
+        let checks = self.durable.merge_checked_by(id).is_some();
+        Broken::unless(live || checks, || format!("{id} was handed over, but no durable start of it is live"))
+    }
+
+    /// An action is sent: that it is, is durable.
+    pub(super) fn check_sent(&self, id: &DispatchId) -> Result<(), Broken> {
+        let noted = self.durable.dispatch(id).is_some_and(|it| it.running_at.is_some());
+        Broken::unless(noted, || format!("{id} was sent, but that is not durable"))
+    }
+
+    /// A claim goes away: nobody calls its dispatch live.
+    pub(super) fn check_forgotten(&self, id: &DispatchId) -> Result<(), Broken> {
+        let live = self.durable.dispatch(id).is_some_and(Dispatch::is_live);
+        Broken::unless(!live, || format!("the claim of {id} was removed, but it is live"))
+    }
+
+    fn has_worker(&self, id: &DispatchId) -> bool {
+        self.durable.dispatch(id).is_none_or(Dispatch::has_worker)
     }
 
     /// A start must be allowed by everything that was durable before it.
@@ -280,6 +320,10 @@ impl Oracle {
 
     /// A payload begins to run.
     pub(super) fn begins(&mut self, id: &DispatchId, workers: &Workers) -> Result<(), Broken> {
+        if self.durable.merge_checked_by(id).is_some() {
+            // Checks of merges are no attempts of their beads.
+            return Ok(());
+        }
         let live = self.durable.dispatch(id).is_some_and(Dispatch::is_live);
         Broken::unless(live, || format!("{id} runs, but no durable start of it is live"))?;
         let twins =
@@ -325,8 +369,9 @@ impl Oracle {
         for entry in self.durable.beads() {
             let id = &entry.bead.id;
             let (all, attempts) = (self.durable.dispatches_of(id), entry.work.attempts);
-            let (all, ran) =
-                all.fold((0, 0), |(all, ran), d| (all + 1, ran + u32::from(d.running_at.is_some())));
+            let (all, ran) = all.fold((0, 0), |(all, ran), d| {
+                (all + 1, ran + u32::from(d.has_worker() && d.running_at.is_some()))
+            });
             Broken::unless(all == attempts, || {
                 format!("{id} has {attempts} attempts, but {all} dispatches")
             })?;

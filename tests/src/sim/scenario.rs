@@ -10,7 +10,7 @@ use yard_engine::{BeadId, Command, Millis};
 
 use super::Broken;
 use super::daemon::Halt;
-use super::history::World;
+use super::history::{MOST_STEPS, World};
 
 /// A race by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,9 +78,10 @@ impl World {
     pub(super) fn race(&mut self, scenario: Scenario) -> Result<(), Broken> {
         self.surviving(|world| world.line_up(scenario))?;
         self.faults = true;
-        for _ in 0..self.dice.between(15, 40) {
-            self.surviving(|world| world.somebody_races(scenario))?;
+        for step in 0..self.dice.between(15, 40) {
+            self.step(step, |world| world.somebody_races(scenario))?;
         }
+        self.dice = self.dice_of(MOST_STEPS);
         Ok(())
     }
 

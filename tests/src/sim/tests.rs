@@ -3,11 +3,11 @@
 use super::{Failure, Mutant, Play, Scenario, Told};
 
 fn play(seed: u64, mutant: Option<Mutant>) -> Result<Told, Failure> {
-    Play { seed, mutant, scenario: None }.play()
+    Play { seed, mutant, ..Play::FIRST }.play()
 }
 
 fn play_telling(seed: u64, mutant: Option<Mutant>) -> Result<Told, Failure> {
-    Play { seed, mutant, scenario: None }.play_telling()
+    Play { seed, mutant, ..Play::FIRST }.play_telling()
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn mutants_are_known_by_name() {
 
 fn race_a_thousand_times(scenario: Scenario) {
     for seed in 0..1_000 {
-        if let Err(failure) = (Play { seed, scenario: Some(scenario), mutant: None }).play() {
+        if let Err(failure) = (Play { seed, scenario: Some(scenario), mutant: None, ..Play::FIRST }).play() {
             let (name, broken) = (scenario.name(), failure.broken.0);
             panic!("{name}: {broken}; tell it again with: simulate --scenario {name} --seed {seed}");
         }
@@ -88,7 +88,7 @@ fn a_retry_and_a_cancel_have_one_outcome() {
 fn every_race_notices_a_worker_that_is_not_fenced() {
     for scenario in [Scenario::CancelAgainstEnd, Scenario::PreemptAgainstEnd, Scenario::RetryAgainstCancel] {
         for mutant in [Mutant::FencingTokenIgnored, Mutant::ExitOverlooked] {
-            let play = |seed| Play { seed, scenario: Some(scenario), mutant: Some(mutant) };
+            let play = |seed| Play { seed, scenario: Some(scenario), mutant: Some(mutant), ..Play::FIRST };
             let noticed = (0..1_000).any(|seed| play(seed).play().is_err());
             assert!(noticed, "{} went unnoticed in {}", mutant.name(), scenario.name());
         }
@@ -99,7 +99,7 @@ fn every_race_notices_a_worker_that_is_not_fenced() {
 fn every_race_for_beads_notices_a_second_feeder_and_a_recovery_of_the_living() {
     for scenario in [Scenario::DualFeed, Scenario::RecoveredBead, Scenario::DuplicateContexts] {
         for mutant in [Mutant::FeedsTwice, Mutant::RecoversTheLiving] {
-            let play = |seed| Play { seed, scenario: Some(scenario), mutant: Some(mutant) };
+            let play = |seed| Play { seed, scenario: Some(scenario), mutant: Some(mutant), ..Play::FIRST };
             let noticed = (0..1_000).any(|seed| play(seed).play().is_err());
             assert!(noticed, "{} went unnoticed in {}", mutant.name(), scenario.name());
         }
@@ -124,4 +124,64 @@ fn a_stream_of_urgent_work_starves_nobody() {
         }
     }
     assert!(preemptions > 50, "only {preemptions} preemptions: this proves nothing");
+}
+
+#[test]
+fn deep_histories_keep_every_promise() {
+    for seed in 0..40 {
+        if let Err(failure) = (Play { seed, deep: true, ..Play::FIRST }).play() {
+            let broken = failure.broken.0;
+            panic!("seed {seed}: {broken}; tell it again with: simulate --deep --seed {seed} --tell");
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_tells_the_same_deep_history() {
+    for seed in 3..6 {
+        let play = Play { seed, deep: true, ..Play::FIRST };
+        assert_eq!(play.story(), play.story());
+    }
+}
+
+#[test]
+fn deep_histories_notice_a_shim_that_is_not_fenced() {
+    let play = |seed| Play { seed, deep: true, mutant: Some(Mutant::NoFence), ..Play::FIRST };
+    assert!((0..2_000).any(|seed| play(seed).play().is_err()), "it went unnoticed");
+}
+
+#[test]
+fn a_failing_history_is_told_in_fewer_steps() {
+    let play = |seed| Play { seed, mutant: Some(Mutant::NoFence), ..Play::FIRST };
+    let failing = (0..1_000).map(play).find(|play| play.play().is_err()).expect("it is noticed");
+    let (shortest, failure) = failing.shrink();
+    assert!(failure.is_some() && shortest.play().is_err());
+    assert!(shortest.steps.count_ones() < 12, "{:x} is not short", shortest.steps);
+}
+
+#[test]
+fn every_refusal_in_the_source_is_to_be_met_or_accounted_for() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut missing = Vec::new();
+    for folder in ["src/engine/src", "src/daemon/src/core"] {
+        for file in sources_in(&root.join(folder)) {
+            let text = std::fs::read_to_string(&file).expect("a file of ours");
+            for (at, found) in text.match_indices("Refusal::new(") {
+                let argument = text[at + found.len()..].trim_start();
+                let Some(code) = argument.strip_prefix('"').and_then(|rest| rest.split('"').next()) else {
+                    continue;
+                };
+                if !super::Coverage::is_known(code) {
+                    missing.push(format!("{code} in {}", file.display()));
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "add these to sim/deep/coverage.rs: {missing:?}");
+}
+
+fn sources_in(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder of ours").flatten().map(|entry| entry.path());
+    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    files.into_iter().chain(folders.iter().flat_map(|folder| sources_in(folder))).collect()
 }

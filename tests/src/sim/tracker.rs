@@ -95,6 +95,15 @@ impl Tracker {
         SourceReading { vanished: false, trouble, ..self.reading(some, Vec::new(), true) }
     }
 
+    /// Everything, for whoever begins to follow the workspace; none if this is not it, or if nobody keeps it yet.
+    pub(super) fn read_anew(&mut self, rig: &RigName) -> Option<SourceReading> {
+        if !self.is_kept || rig.as_str() != RIG {
+            return None;
+        }
+        self.begin_again();
+        Some(self.look())
+    }
+
     fn has_news(&self) -> bool {
         self.is_kept && self.shown.as_ref() != Some(&self.beads)
     }
@@ -303,7 +312,8 @@ impl World {
 
     /// At the end of a history the town knows exactly what the tracker shows.
     pub(super) fn check_tracker_is_known(&self) -> Result<(), Broken> {
-        let known = self.state.beads().filter(|entry| entry.bead.source.is_some()).map(|entry| &*entry.bead);
+        let known =
+            self.state().beads().filter(|entry| entry.bead.source.is_some()).map(|entry| &*entry.bead);
         let same = known.eq(self.tracker.beads.values());
         Broken::unless(same, || "the town does not know what its workspace shows".to_owned())
     }

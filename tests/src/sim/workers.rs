@@ -6,7 +6,11 @@
 use std::collections::BTreeMap;
 
 use yard_engine::dispatch::Category;
-use yard_engine::{BeadId, DispatchId, WorkerExit};
+use yard_engine::money::Usd;
+use yard_engine::session::Session;
+use yard_engine::worktree::Worktree;
+use yard_engine::{BeadId, DispatchId, Millis, Timestamp, WorkerExit};
+use yard_workers::{ExitCause, ExitRecord, RunSpec, StartOrder, WorkerReport, WorktreePlace, WorktreeSpec};
 
 use super::Mutant;
 use super::dice::Dice;
@@ -30,6 +34,12 @@ pub(super) struct Claim {
     pub(super) yields: bool,
     /// The shim's lock: held while its payload runs.
     pub(super) held: bool,
+    /// The payload's process.
+    pub(super) pid: u32,
+    /// Where it works.
+    pub(super) worktree: Option<Worktree>,
+    /// When a payload that does not obey is killed.
+    pub(super) killed_at: Option<Millis>,
 }
 
 /// What became of a launched shim when it arrived at its claim.
@@ -58,6 +68,8 @@ pub(super) struct Program {
     pub(super) forgets: u32,
     /// It closes its bead in the tracker only after it has ended.
     pub(super) closes_late: bool,
+    /// It takes no notice of SIGTERM.
+    pub(super) deaf: bool,
 }
 
 /// A report on its way to the daemon.
@@ -67,6 +79,85 @@ pub(super) enum Report {
     StepDone(DispatchId),
     StartFailed(DispatchId),
     Ended(DispatchId, WorkerExit),
+    Isolated(DispatchId),
+    Metered(DispatchId),
+    Lost(DispatchId),
+    NeverRan(DispatchId),
+}
+
+impl Report {
+    /// What is reported of an end that stands in its claim.
+    pub(super) fn ended(id: &DispatchId, workers: &Workers) -> Self {
+        match workers.claims.get(id).map(|claim| &claim.record) {
+            Some(Record::Exited(exit)) => Self::Ended(id.clone(), exit.clone()),
+            _ => Self::Lost(id.clone()),
+        }
+    }
+
+    /// The dispatch it is about.
+    pub(super) fn dispatch(&self) -> &DispatchId {
+        match self {
+            Self::Running(id)
+            | Self::StepDone(id)
+            | Self::StartFailed(id)
+            | Self::Ended(id, _)
+            | Self::Isolated(id)
+            | Self::Metered(id)
+            | Self::Lost(id)
+            | Self::NeverRan(id) => id,
+        }
+    }
+
+    /// As a pool tells it.
+    pub(super) fn in_full(&self, workers: &Workers, at: Timestamp) -> WorkerReport {
+        let dispatch = self.dispatch().clone();
+        let claim = workers.claims.get(&dispatch);
+        match self {
+            Self::Running(_) => {
+                WorkerReport::Running { dispatch, pid: claim.map_or(1, |claim| claim.pid), at }
+            }
+            Self::StepDone(id) => WorkerReport::StepDone { step: workers.step_of(id), dispatch, at },
+            Self::StartFailed(_) => {
+                WorkerReport::StartFailed { dispatch, error: "it could not be run".to_owned() }
+            }
+            Self::Ended(_, exit) => {
+                let worktree = exit.worktree.clone();
+                WorkerReport::Ended { dispatch, exit: record_of(exit, worktree, at) }
+            }
+            Self::Isolated(_) => match claim.and_then(|claim| claim.worktree.clone()) {
+                Some(worktree) => WorkerReport::Isolated { dispatch, worktree: Box::new(worktree) },
+                None => WorkerReport::StepDone { dispatch, step: "work".to_owned(), at },
+            },
+            Self::Metered(id) => WorkerReport::Metered {
+                usd: Usd::from_dollars(f64::from(id.attempt())).unwrap_or_default(),
+                tokens: 1_000,
+                session: Session::new(Some("claude"), &format!("s{}", id.attempt())).ok(),
+                line: Some("at it".to_owned()),
+                dispatch,
+            },
+            Self::Lost(_) => WorkerReport::Lost { dispatch, why: "its shim died".to_owned() },
+            Self::NeverRan(_) => WorkerReport::NeverRan { dispatch, why: "no shim took it".to_owned() },
+        }
+    }
+}
+
+/// An exit as a shim writes it down.
+fn record_of(exit: &WorkerExit, worktree: Option<Box<Worktree>>, at: Timestamp) -> ExitRecord {
+    ExitRecord {
+        code: exit.code,
+        signal: exit.signal,
+        step: exit.step.clone(),
+        cause: if exit.stopped { ExitCause::Stopped } else { ExitCause::Exit },
+        started_at: at,
+        ended_at: at,
+        active: exit.active,
+        usd: Usd::default(),
+        tokens: 0,
+        session: None,
+        worktree,
+        unavailable: None,
+        note: None,
+    }
 }
 
 #[derive(Default)]
@@ -76,17 +167,90 @@ pub(super) struct Workers {
     pub(super) launched: Vec<DispatchId>,
     pub(super) programs: BTreeMap<BeadId, Program>,
     pub(super) reports: Vec<Report>,
+    /// What was ordered of real pools.
+    orders: BTreeMap<DispatchId, RunSpec>,
+    pids: u32,
 }
 
 impl Workers {
     /// Creates the empty claim of a dispatch; one that exists stays as it is.
     pub(super) fn create_claim(&mut self, id: &DispatchId) {
-        let fresh = Claim { record: Record::Empty, stop: false, yields: false, held: false };
+        let fresh = Claim {
+            record: Record::Empty,
+            stop: false,
+            yields: false,
+            held: false,
+            pid: 0,
+            worktree: None,
+            killed_at: None,
+        };
         self.claims.entry(id.clone()).or_insert(fresh);
     }
 
     pub(super) fn launch(&mut self, id: &DispatchId) {
         self.launched.push(id.clone());
+    }
+
+    /// Makes the claim of an order and keeps what is to be run.
+    pub(super) fn take_order(&mut self, order: StartOrder) {
+        self.create_claim(&order.dispatch);
+        self.orders.insert(order.dispatch, order.spec);
+    }
+
+    /// A shim was launched and has not arrived.
+    pub(super) fn is_on_its_way(&self, id: &DispatchId) -> bool {
+        self.launched.contains(id)
+    }
+
+    /// A shim holds the claim.
+    pub(super) fn is_held(&self, id: &DispatchId) -> bool {
+        self.claims.get(id).is_some_and(|claim| claim.held)
+    }
+
+    /// Asks for a stop; whoever does not obey is killed at that time.
+    pub(super) fn stop_by(&mut self, id: &DispatchId, until: Millis) {
+        self.request_stop(id);
+        if let Some(claim) = self.claims.get_mut(id) {
+            claim.killed_at = Some(claim.killed_at.map_or(until, |known| known.min(until)));
+        }
+    }
+
+    /// Whether a payload takes no notice of a stop request, and its time has not come.
+    pub(super) fn ignores_signals(&self, id: &DispatchId, uptime: Millis) -> bool {
+        let deaf = self.programs.get(id.bead()).is_some_and(|program| program.deaf);
+        let waits = |claim: &Claim| claim.stop && claim.killed_at.is_some_and(|at| uptime < at);
+        deaf && self.claims.get(id).is_some_and(waits)
+    }
+
+    /// Removes a claim, unless a shim holds it.
+    pub(super) fn forget(&mut self, id: &DispatchId) {
+        if !self.is_held(id) {
+            self.claims.remove(id);
+            self.orders.remove(id);
+        }
+    }
+
+    /// The step that a worker of this order finishes first.
+    fn step_of(&self, id: &DispatchId) -> String {
+        let first = self.orders.get(id).and_then(|spec| spec.steps.get(spec.first_step));
+        first.map_or_else(|| "work".to_owned(), |step| step.id.clone())
+    }
+
+    /// How it ended, as its claim says.
+    pub(super) fn exit_record(&self, id: &DispatchId, at: Timestamp) -> ExitRecord {
+        let claim = self.claims.get(id);
+        match claim.map(|claim| &claim.record) {
+            Some(Record::Exited(exit)) => record_of(exit, exit.worktree.clone(), at),
+            _ => record_of(&exit(None, None, false, Category::Crash), None, at),
+        }
+    }
+
+    /// Nothing runs after a power cut; says what did.
+    pub(super) fn power_is_cut(&mut self) -> Vec<DispatchId> {
+        self.launched.clear();
+        let running = self.running();
+        running.iter().for_each(|id| self.kill(id));
+        running
     }
 
     /// Writes a stop request. A claim that does not exist needs none: nothing will start without one.
@@ -125,8 +289,11 @@ impl Workers {
             claim.record = Record::StartFailed;
             return (id, Arrival::StartFailed);
         }
+        self.pids += 1;
         claim.record = Record::Claimed;
         claim.held = true;
+        claim.pid = self.pids;
+        claim.worktree = self.orders.get(&id).and_then(|spec| spec.worktree.as_ref()).and_then(|it| made(it));
         (id, Arrival::Runs)
     }
 
@@ -139,8 +306,8 @@ impl Workers {
     pub(super) fn finish(&mut self, id: &DispatchId, dice: &mut Dice) -> Option<WorkerExit> {
         let claim = self.claims.get_mut(id).filter(|claim| claim.held)?;
         let program = self.programs.entry(id.bead().clone()).or_default();
-        let exit = if claim.stop && !program.stubborn {
-            exit(None, Some(15), true, Category::Crash)
+        let mut exit = if claim.stop && !program.stubborn {
+            exit(None, Some(if program.deaf { 9 } else { 15 }), true, Category::Crash)
         } else if claim.yields && dice.one_in(2) {
             exit(Some(75), None, false, Category::Yielded)
         } else if program.hopeless {
@@ -156,6 +323,10 @@ impl Workers {
         } else {
             exit(Some(0), None, false, Category::Crash)
         };
+        exit.worktree = claim.worktree.clone().map(|worktree| {
+            let head = Some(format!("commit-of-{id}"));
+            Box::new(Worktree { finished: true, head, ..worktree })
+        });
         claim.record = Record::Exited(exit.clone());
         claim.held = false;
         Some(exit)
@@ -166,6 +337,22 @@ impl Workers {
         if let Some(claim) = self.claims.get_mut(id) {
             claim.held = false;
         }
+    }
+}
+
+/// The worktree that a shim makes for its order.
+fn made(spec: &WorktreeSpec) -> Option<Worktree> {
+    match &spec.place {
+        WorktreePlace::New { made_for, branch, base } => Some(Worktree {
+            made_for: made_for.clone(),
+            branch: branch.clone(),
+            base: base.clone().unwrap_or_else(|| "main".to_owned()),
+            start: "start".to_owned(),
+            finished: false,
+            head: None,
+        }),
+        WorktreePlace::Again { worktree } => Some(worktree.clone()),
+        WorktreePlace::Detached { .. } => None,
     }
 }
 

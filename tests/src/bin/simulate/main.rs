@@ -7,7 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use clap::Parser;
-use yard_tests::sim::{Failure, Mutant, Play, Scenario, Told, stream};
+use yard_tests::sim::{Coverage, Failure, Mutant, Play, Scenario, Told, stream};
+
+mod mutants;
 
 /// Plays seeded histories of the real engine in a simulated world and checks every promise.
 #[derive(Parser)]
@@ -31,6 +33,25 @@ struct Args {
     /// Breaks a rule on purpose, to see it noticed.
     #[arg(long)]
     mutant: Option<Mutant>,
+    /// Plays deep histories: the real loop on the real journal code, over a simulated disk.
+    #[arg(long)]
+    deep: bool,
+    /// Goes on until it is interrupted, or a promise is broken.
+    #[arg(long, conflicts_with = "histories")]
+    soak: bool,
+    /// Goes on for so many seconds.
+    #[arg(long, conflicts_with_all = ["histories", "soak"])]
+    seconds: Option<u64>,
+    /// Fails if some type of event, refusal or way to recover was never met. Only deep histories count them.
+    #[arg(long, requires = "deep")]
+    require_coverage: bool,
+    /// Takes only these steps of a history, as a shortened one names them.
+    #[arg(long, value_parser = hexadecimal, requires = "seed")]
+    steps: Option<u64>,
+    /// Builds known-bad copies of the program, one after the other, and plays histories until each is noticed; of those
+    /// whose names hold this text.
+    #[arg(long, num_args = 0..=1, default_missing_value = "")]
+    mutants: Option<String>,
     /// Tells the whole story of a single history, also of one that keeps every promise.
     #[arg(long)]
     tell: bool,
@@ -43,6 +64,11 @@ struct Shared {
     stop: AtomicBool,
     failure: Mutex<Option<Failure>>,
     sums: [AtomicU64; 3],
+    coverage: Mutex<Coverage>,
+}
+
+fn hexadecimal(text: &str) -> Result<u64, String> {
+    u64::from_str_radix(text, 16).map_err(|error| error.to_string())
 }
 
 thread_local! {
@@ -59,6 +85,9 @@ fn main() -> ExitCode {
     }));
     if args.stream {
         return play_streams(&args);
+    }
+    if let Some(wanted) = &args.mutants {
+        return mutants::hunt(wanted);
     }
     let scenarios = args.scenario.iter().copied().map(Some);
     let scenarios = if args.scenario.is_empty() { vec![None] } else { scenarios.collect() };
@@ -98,7 +127,15 @@ fn play_streams(args: &Args) -> ExitCode {
 fn play_all(args: &Args, scenario: Option<Scenario>) -> bool {
     let usual = if scenario.is_some() { 1_000 } else { 10_000 };
     let histories = args.histories.unwrap_or(if args.seed.is_some() { 1 } else { usual });
-    let first = Play { seed: args.seed.unwrap_or(0), scenario, mutant: args.mutant };
+    let first = Play {
+        seed: args.seed.unwrap_or(0),
+        scenario,
+        mutant: args.mutant,
+        deep: args.deep,
+        steps: args.steps.unwrap_or(u64::MAX),
+    };
+    let open_end = args.soak || args.seconds.is_some();
+    let histories = if open_end { u64::MAX / 2 } else { histories };
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(2, usize::from));
     let shared = Shared {
         next: AtomicU64::new(first.seed),
@@ -106,7 +143,11 @@ fn play_all(args: &Args, scenario: Option<Scenario>) -> bool {
         stop: AtomicBool::new(false),
         failure: Mutex::new(None),
         sums: [const { AtomicU64::new(0) }; 3],
+        coverage: Mutex::default(),
     };
+    if args.soak {
+        stop_when_interrupted();
+    }
     let began = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..threads.min(usize::try_from(histories).unwrap_or(usize::MAX)).max(1) {
@@ -114,11 +155,16 @@ fn play_all(args: &Args, scenario: Option<Scenario>) -> bool {
         }
         let mut shown = Instant::now();
         while shared.played.load(Ordering::Relaxed) < histories && !shared.stop.load(Ordering::Relaxed) {
+            let over = args.seconds.is_some_and(|seconds| began.elapsed().as_secs() >= seconds);
+            if over || INTERRUPTED.load(Ordering::Relaxed) {
+                shared.stop.store(true, Ordering::Relaxed);
+            }
             std::thread::park_timeout(std::time::Duration::from_millis(50));
             if shown.elapsed().as_secs() >= 5 {
                 shown = Instant::now();
                 let played = shared.played.load(Ordering::Relaxed);
-                say(&format!("{played} of {histories} histories"));
+                let of = if open_end { String::new() } else { format!(" of {histories}") };
+                say(&format!("{played}{of} histories"));
             }
         }
     });
@@ -126,19 +172,43 @@ fn play_all(args: &Args, scenario: Option<Scenario>) -> bool {
     let seconds = began.elapsed().as_secs_f64();
     let [events, dispatches, restarts] = shared.sums.map(AtomicU64::into_inner);
     let failure = shared.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let coverage = shared.coverage.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut covered = true;
+    if args.deep && failure.is_none() && !args.tell {
+        coverage.lines().iter().for_each(|line| say(line));
+        covered = coverage.missing().is_empty() || !args.require_coverage;
+        if !covered {
+            say(&format!("never met: {}", coverage.missing().join(", ")));
+        }
+    }
     if let Some(failure) = &failure {
         report(failure, Play { seed: failure.seed, ..first });
     } else if args.tell {
-        let told = first.play_telling();
-        say(&format!("{told:?}"));
+        first.story().iter().for_each(|line| say(line));
     }
     let verdict = if failure.is_some() { "1 broken promise" } else { "no broken promise" };
-    let what = scenario.map_or(String::new(), |scenario| format!("{}: ", scenario.name()));
+    let what = if args.deep { "deep: " } else { "" }.to_owned()
+        + &scenario.map_or(String::new(), |scenario| format!("{}: ", scenario.name()));
     say(&format!(
         "{what}simulated {played} histories in {seconds:.1} s ({:.0}/s): {events} events, {dispatches} dispatches, {restarts} restarts, {verdict}",
         played as f64 / seconds.max(0.001)
     ));
-    failure.is_none()
+    failure.is_none() && covered
+}
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Ctrl-C ends a soak with its summary.
+fn stop_when_interrupted() {
+    let wait = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        if let Ok(runtime) = runtime
+            && runtime.block_on(tokio::signal::ctrl_c()).is_ok()
+        {
+            INTERRUPTED.store(true, Ordering::Relaxed);
+        }
+    };
+    std::thread::spawn(wait);
 }
 
 fn work(shared: &Shared, first: Play, end: u64) {
@@ -155,6 +225,7 @@ fn work(shared: &Shared, first: Play, end: u64) {
                 sum.events += told.events;
                 sum.dispatches += told.dispatches;
                 sum.restarts += told.restarts;
+                sum.coverage.add(&told.coverage);
             }
             Err(failure) => {
                 shared.stop.store(true, Ordering::Relaxed);
@@ -163,23 +234,31 @@ fn work(shared: &Shared, first: Play, end: u64) {
         }
         shared.played.fetch_add(1, Ordering::Relaxed);
     }
+    shared.coverage.lock().unwrap_or_else(PoisonError::into_inner).add(&sum.coverage);
     for (total, part) in shared.sums.iter().zip([sum.events, sum.dispatches, sum.restarts]) {
         total.fetch_add(part, Ordering::Relaxed);
     }
 }
 
 fn report(failure: &Failure, play: Play) {
-    let story = play.play_telling().err().map(|f| f.story).unwrap_or_default();
-    let from = story.len().saturating_sub(60);
-    story[from..].iter().for_each(|line| say(line));
     say(&format!("seed {}: {}", failure.seed, failure.broken.0));
-    say(&how_to_tell(play));
+    say("looking for a shorter history …");
+    let (shortest, shortened) = play.shrink();
+    let story = shortest.story();
+    let from = story.len().saturating_sub(120);
+    story[from..].iter().for_each(|line| say(line));
+    if let Some(shortened) = shortened {
+        say(&format!("shortened to {} steps: {}", shortest.steps.count_ones(), shortened.broken.0));
+    }
+    say(&how_to_tell(shortest));
 }
 
 fn how_to_tell(play: Play) -> String {
     let scenario = play.scenario.map(|s| format!(" --scenario {}", s.name())).unwrap_or_default();
     let mutant = play.mutant.map(|m| format!(" --mutant {}", m.name())).unwrap_or_default();
-    format!("tell it again with: simulate --seed {}{scenario}{mutant}", play.seed)
+    let deep = if play.deep { " --deep" } else { "" };
+    let steps = if play.steps == u64::MAX { String::new() } else { format!(" --steps {:x}", play.steps) };
+    format!("tell it again with: simulate{deep} --seed {}{scenario}{mutant}{steps} --tell", play.seed)
 }
 
 fn say(line: &str) {
