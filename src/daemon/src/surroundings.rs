@@ -45,6 +45,14 @@ pub trait Workers {
     fn start_after(&mut self, order: StartOrder, after: &DispatchId) -> io::Result<()>;
     /// Takes a dispatch out of the line behind another; if it is too late for that, how the other ended.
     fn call_back(&mut self, dispatch: &DispatchId, after: &DispatchId) -> io::Result<Option<Recovered>>;
+    /// Dispatches that have a claim although nobody knows of them.
+    fn strangers(&self, _is_known: &dyn Fn(&DispatchId) -> bool) -> Vec<DispatchId> {
+        Vec::new()
+    }
+    /// Ends one of those, if it runs; whether it was there.
+    fn evict(&mut self, _dispatch: &DispatchId) -> io::Result<bool> {
+        Ok(false)
+    }
     /// Prepares for so many starts at once.
     fn stand_by(&mut self, _wanted: usize) {}
     /// Lets go what was prepared beyond so many starts.
@@ -102,6 +110,14 @@ impl Workers for LocalPool {
 
     fn call_back(&mut self, dispatch: &DispatchId, after: &DispatchId) -> io::Result<Option<Recovered>> {
         Self::call_back(self, dispatch, after)
+    }
+
+    fn strangers(&self, is_known: &dyn Fn(&DispatchId) -> bool) -> Vec<DispatchId> {
+        Self::strangers(self, is_known)
+    }
+
+    fn evict(&mut self, dispatch: &DispatchId) -> io::Result<bool> {
+        Self::evict(self, dispatch)
     }
 
     fn stand_by(&mut self, wanted: usize) {
