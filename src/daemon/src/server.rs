@@ -256,7 +256,7 @@ impl Unfinished<'_> {
             if more.is_empty() {
                 return Ok(if self.line.is_empty() { Sent::Nothing } else { Sent::TooMuch });
             }
-            let end = more.iter().position(|byte| *byte == b'\n');
+            let end = memchr::memchr(b'\n', more);
             let part = &more[..end.unwrap_or(more.len())];
             let len = part.len();
             self.line.extend_from_slice(part);

@@ -14,8 +14,10 @@ use nix::sys::resource::{Resource, setrlimit};
 use super::{Corpus, Target, mutate};
 use crate::dice::Dice;
 
-/// An input that takes longer than this hangs: the slowest take some milliseconds.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// An input that takes the processor for longer than this hangs: the slowest take some milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// One that takes none, but never returns.
+const LONG_PATIENCE: Duration = Duration::from_mins(10);
 /// Address space of a process that runs targets.
 const MEMORY: u64 = 2 << 30;
 /// The stack that the daemon's own threads have.
@@ -127,22 +129,32 @@ fn outcome(arguments: &[String], folder: &Path, progress: impl Fn() -> u64) -> O
 
 /// Waits until a child has ended; none if it made no progress for too long.
 fn wait(child: &mut Child, progress: impl Fn() -> u64) -> Option<ExitStatus> {
-    let (mut known, mut since) = (progress(), Instant::now());
+    let (mut known, mut since, mut spent) = (progress(), Instant::now(), Duration::ZERO);
     loop {
         if let Some(status) = child.try_wait().expect("the child is ours") {
             return Some(status);
         }
         let now = progress();
         if now != known {
-            (known, since) = (now, Instant::now());
+            (known, since, spent) = (now, Instant::now(), processor_time(child.id()));
         }
-        if since.elapsed() > PATIENCE {
+        let hangs = since.elapsed() > PATIENCE && processor_time(child.id()).saturating_sub(spent) > PATIENCE;
+        if hangs || since.elapsed() > LONG_PATIENCE {
             let _ = child.kill();
             let _ = child.wait();
             return None;
         }
         std::thread::park_timeout(Duration::from_millis(5));
     }
+}
+
+/// What a process has used of the processor.
+fn processor_time(pid: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks = after_name.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok());
+    // A tick is a hundredth of a second on every Linux.
+    Duration::from_millis(10 * ticks.sum::<u64>())
 }
 
 /// Where it panicked, or what ended it: a smaller input must fail in the same way.

@@ -36,7 +36,7 @@ pub(crate) struct SlingArgs {
     /// Instructions for the worker, in plain language
     #[arg(long, short, allow_hyphen_values = true)]
     pub(crate) args: Option<String>,
-    /// A formula variable
+    /// A formula variable; it is kept in the log, so pass secrets by the daemon's environment
     #[arg(long, value_name = "K=V", value_parser = words::pair)]
     pub(crate) var: Vec<(String, String)>,
     /// Formula [default: the rig's, else worker.formula]

@@ -1,4 +1,11 @@
-//! Hostile text passes through sling, status, logs and the worker's environment without doing anything.
+//! Hostile text, names, users and amounts: they pass without doing anything, or do not pass.
+
+mod bounded;
+mod injection;
+mod intruder;
+mod names;
+mod secrets;
+mod terminal;
 
 use yard_tests::town::Town;
 
