@@ -4,8 +4,6 @@
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up has nothing to say")]
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use divan::{Bencher, black_box};
@@ -55,7 +53,7 @@ impl Town {
 }
 
 mod engine {
-    use super::*;
+    use super::{AddItem, Bencher, Command, SIZES, Scope, Town, WorkerExit, name, views};
 
     /// A worker ends, its dependents are freed, the next starts and runs.
     #[divan::bench(args = SIZES, sample_count = 20, sample_size = 10)]
@@ -134,7 +132,7 @@ fn life() -> Vec<Recorded> {
 }
 
 mod events {
-    use super::*;
+    use super::{Bencher, Event, black_box, life, row};
 
     /// All events of one bead.
     #[divan::bench]
@@ -155,7 +153,7 @@ mod events {
 }
 
 mod journal {
-    use super::*;
+    use super::{Bencher, Recorded, World, life, row};
 
     /// So many events in one durable transaction.
     #[divan::bench(args = [1, 10, 100], max_time = 2)]
@@ -175,7 +173,10 @@ mod journal {
 }
 
 mod claims {
-    use super::*;
+    use std::fs::{self, OpenOptions};
+    use std::io::Write as _;
+
+    use super::Bencher;
 
     /// What daemon and shim do to a dispatch's claim, call by call: created, opened, locked, two lines, removed.
     #[divan::bench]
@@ -199,7 +200,7 @@ mod claims {
 }
 
 mod lines {
-    use super::*;
+    use super::{AddItem, Bencher, Record, RigName, black_box};
 
     const LINE: &str = r#"{"id":"gt-abc123","title":"piece of work number 123","status":"open","priority":2,"issue_type":"task","created_at":"2026-11-14T17:00:00.265560Z","created_by":"gen","updated_at":"2026-11-14T17:00:00.265560Z","source_repo":".","compaction_level":0,"original_size":0,"dependencies":[{"issue_id":"gt-abc123","depends_on_id":"gt-abc120","type":"blocks"},{"issue_id":"gt-abc123","depends_on_id":"gt-abc119","type":"blocks"},{"issue_id":"gt-abc123","depends_on_id":"gt-abc118","type":"blocks"}]}"#;
 
@@ -222,7 +223,7 @@ mod lines {
 }
 
 mod filter {
-    use super::*;
+    use super::{Bencher, Filter, Town, Waves, black_box};
 
     const TEXT: &str = "work state:blocked !label:later prio:0..2 ~number";
 

@@ -67,10 +67,9 @@ pub(crate) fn middle(samples: impl Iterator<Item = f64>) -> Option<f64> {
 impl Contest {
     /// Everybody who can take part: ours first.
     fn entrants(&self, effort: &Effort) -> Vec<Program> {
-        let wants_queue = matches!(self.case, Case::Submit | Case::Status);
         let can = |program: &Program| {
             program.most_dependencies() >= self.dependencies
-                && (!wants_queue || program.has_a_queue())
+                && (!wants_queue(self.case) || program.has_a_queue())
                 && effort.wants(*program)
                 && program.is_here()
         };
@@ -81,7 +80,11 @@ impl Contest {
     pub(crate) fn hold(&self, effort: &Effort) -> Fallible<Vec<Entry>> {
         let entrants = self.entrants(effort).into_iter().map(|program| Entry {
             program,
-            tasks: self.tasks.min(program.most_tasks(self.slots)),
+            tasks: if wants_queue(self.case) {
+                self.tasks
+            } else {
+                self.tasks.min(program.most_tasks(self.slots))
+            },
             passes: Vec::new(),
             trouble: None,
         });
@@ -117,6 +120,11 @@ impl Contest {
         all.insert("slots".to_owned(), self.slots as f64);
         figure(self.name, program.name(), all);
     }
+}
+
+/// Whether a case is about a queue, in which nothing runs.
+fn wants_queue(case: Case) -> bool {
+    matches!(case, Case::Submit | Case::Status)
 }
 
 fn brief(outcome: &Outcome) -> String {

@@ -76,7 +76,7 @@ struct Args {
     #[arg(long, global = true)]
     json: Option<PathBuf>,
     /// Puts what was measured into assets/BENCHMARKS.md.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, conflicts_with = "quick")]
     write: bool,
     #[command(subcommand)]
     what: Option<What>,
@@ -195,11 +195,13 @@ fn main() -> ExitCode {
 /// Runs what is wanted; returns how many bars were missed.
 fn run(args: &Args) -> Fallible<usize> {
     let what = args.what.as_ref().unwrap_or(&What::All);
-    match what {
-        What::StageCase { case, file } => return stage::case(*case, file).map(|()| 0),
-        What::Pass(spec) => return pass::make(spec).map(|()| 0),
-        _ => load("at the start"),
+    if let What::StageCase { case, file } = what {
+        return stage::case(*case, file).map(|()| 0);
     }
+    if let What::Pass(spec) = what {
+        return pass::make(spec).map(|()| 0);
+    }
+    load("at the start");
     let effort = args.effort();
     let mut missed = 0;
     let all = [

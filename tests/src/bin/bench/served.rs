@@ -68,11 +68,6 @@ impl Daemon {
         self.root().join(".yardmaster")
     }
 
-    /// The town, for commands.
-    pub(crate) fn town(&self) -> &Town {
-        &self.town
-    }
-
     /// What it answers.
     pub(crate) fn ask(&self, ask: Ask) -> Fallible<Value> {
         let mut connection = Connection::open(&self.folder())?;

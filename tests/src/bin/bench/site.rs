@@ -104,20 +104,20 @@ impl Site {
         }
         Err(format!("{} never answered as wanted", argv.first().map_or("", AsRef::as_ref)).into())
     }
+}
 
-    /// Waits for a server to end, and ends it if it does not.
-    pub(crate) fn end(&self, server: &mut Child) -> Fallible<()> {
-        let until = Instant::now() + LEAVE;
-        while Instant::now() < until {
-            if server.try_wait()?.is_some() {
-                return Ok(());
-            }
-            thread::sleep(LOOK);
+/// Waits for a server to end, and ends it if it does not.
+pub(crate) fn end(server: &mut Child) -> Fallible<()> {
+    let until = Instant::now() + LEAVE;
+    while Instant::now() < until {
+        if server.try_wait()?.is_some() {
+            return Ok(());
         }
-        server.kill()?;
-        server.wait()?;
-        Ok(())
+        thread::sleep(LOOK);
     }
+    server.kill()?;
+    server.wait()?;
+    Ok(())
 }
 
 /// Asks a process to end.

@@ -1,6 +1,7 @@
 //! HyperQueue, in the two shapes it comes in: the wheel on PyPI, whose Python API runs server and worker in one process
 //! without a journal, and the program `hq`, if somebody has put it on the path, with its journal.
 
+use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -9,7 +10,7 @@ use std::time::Instant;
 use super::{Runner, Spent, words};
 use crate::Fallible;
 use crate::graph::{Graph, TRUE};
-use crate::site::{Site, ask_to_end};
+use crate::site::{Site, ask_to_end, end};
 
 /// Says a word when it has loaded everything, when all tasks are handed over, and when all have ended.
 const SCRIPT: &str = "\
@@ -88,8 +89,8 @@ impl Runner for Hq {
     fn run(&mut self, site: &Site, graph: &Graph) -> Fallible<Spent> {
         let mut text = String::new();
         for (number, task) in graph.tasks.iter().enumerate() {
-            text += &format!("[[task]]\nid = {number}\nstdout = \"none\"\nstderr = \"none\"\n");
-            text += &format!("command = {:?}\ndeps = {:?}\n", task.argv, task.after);
+            writeln!(text, "[[task]]\nid = {number}\nstdout = \"none\"\nstderr = \"none\"")?;
+            writeln!(text, "command = {:?}\ndeps = {:?}", task.argv, task.after)?;
         }
         std::fs::write(site.path("job.toml"), text)?;
         let began = Instant::now();
@@ -99,10 +100,10 @@ impl Runner for Hq {
         let mut worker =
             site.serve(&["hq", "worker", "start", "--cpus", &slots, "--detect-resources", "none"])?;
         site.call(&["hq", "job", "wait", "all"])?;
-        let drain = began.elapsed() - submit;
+        let spent = Spent::since(began, submit);
         ask_to_end(&worker);
-        site.end(&mut worker)?;
-        Ok(Spent { submit, drain })
+        end(&mut worker)?;
+        Ok(spent)
     }
 
     fn submission(&self, _site: &Site) -> Fallible<Vec<String>> {
@@ -125,6 +126,6 @@ impl Runner for Hq {
 
     fn stop(&mut self, site: &Site) -> Fallible<()> {
         drop(site.call(&["hq", "server", "stop"]));
-        self.server.as_mut().map_or(Ok(()), |server| site.end(server))
+        self.server.as_mut().map_or(Ok(()), end)
     }
 }

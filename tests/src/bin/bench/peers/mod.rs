@@ -12,7 +12,7 @@ mod ym;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
@@ -183,6 +183,11 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
+    /// Of a program that began to take tasks in at a moment, took so long for that, and has just run the last.
+    fn since(began: Instant, submit: Duration) -> Self {
+        Self { submit, drain: began.elapsed().saturating_sub(submit) }
+    }
+
     /// Of a program that takes tasks in while it runs them.
     pub(crate) fn at_once(drain: Duration) -> Self {
         Self { submit: Duration::ZERO, drain }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::{Runner, Spent, shell_line};
 use crate::Fallible;
 use crate::graph::{Graph, TRUE};
-use crate::site::{Site, ask_to_end};
+use crate::site::{Site, ask_to_end, end};
 
 #[derive(Default)]
 pub(super) struct Pueue {
@@ -27,7 +27,7 @@ impl Pueue {
         drop(site.call(&pueue(&["shutdown"])));
         let Some(mut daemon) = self.daemon.take() else { return Ok(()) };
         ask_to_end(&daemon);
-        site.end(&mut daemon)
+        end(&mut daemon)
     }
 }
 
@@ -60,7 +60,7 @@ impl Runner for Pueue {
         let submit = began.elapsed();
         site.call(&pueue(&["start", "--all"]))?;
         site.call(&pueue(&["wait", "--all", "--quiet"]))?;
-        Ok(Spent { submit, drain: began.elapsed() - submit })
+        Ok(Spent::since(began, submit))
     }
 
     fn submission(&self, _site: &Site) -> Fallible<Vec<String>> {

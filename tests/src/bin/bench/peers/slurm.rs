@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::{Runner, Spent, shell_line, words};
 use crate::Fallible;
 use crate::graph::{Graph, TRUE};
-use crate::site::{Site, ask_to_end};
+use crate::site::{Site, ask_to_end, end};
 
 #[derive(Default)]
 pub(super) struct Slurm {
@@ -90,7 +90,7 @@ impl Runner for Slurm {
         let submit = began.elapsed();
         gate(site, "UP")?;
         site.until(&["squeue", "-h", "-o", "%i"], |left| left.trim().is_empty())?;
-        Ok(Spent { submit, drain: began.elapsed() - submit })
+        Ok(Spent::since(began, submit))
     }
 
     fn submission(&self, _site: &Site) -> Fallible<Vec<String>> {
@@ -108,11 +108,11 @@ impl Runner for Slurm {
         Ok(tasks)
     }
 
-    fn stop(&mut self, site: &Site) -> Fallible<()> {
+    fn stop(&mut self, _site: &Site) -> Fallible<()> {
         // The node first: without its controller it would wait.
         for server in self.servers.iter_mut().rev() {
             ask_to_end(server);
-            site.end(server)?;
+            end(server)?;
         }
         Ok(())
     }

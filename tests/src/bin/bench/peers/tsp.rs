@@ -39,7 +39,7 @@ impl Runner for Tsp {
             drop(site.call(&["tsp", "-w", id]));
         }
         site.until(&["tsp"], |list| !list.contains(" queued ") && !list.contains(" running "))?;
-        Ok(Spent { submit, drain: began.elapsed() - submit })
+        Ok(Spent::since(began, submit))
     }
 
     fn submission(&self, _site: &Site) -> Fallible<Vec<String>> {

@@ -10,7 +10,7 @@ use yard_tests::town::ym_binary;
 use super::{Runner, Spent};
 use crate::Fallible;
 use crate::graph::{Graph, TRUE};
-use crate::site::Site;
+use crate::site::{Site, end};
 
 #[derive(Default)]
 pub(crate) struct Ym {
@@ -55,7 +55,7 @@ impl Runner for Ym {
         let submit = began.elapsed();
         site.call(&ym(&["scheduler", "resume"]))?;
         site.call(&ym(&["wait", "--all"]))?;
-        Ok(Spent { submit, drain: began.elapsed() - submit })
+        Ok(Spent::since(began, submit))
     }
 
     fn submission(&self, _site: &Site) -> Fallible<Vec<String>> {
@@ -75,6 +75,6 @@ impl Runner for Ym {
 
     fn stop(&mut self, site: &Site) -> Fallible<()> {
         site.call(&ym(&["stop", "--timeout", "5s"]))?;
-        self.daemon.as_mut().map_or(Ok(()), |daemon| site.end(daemon))
+        self.daemon.as_mut().map_or(Ok(()), end)
     }
 }

@@ -124,7 +124,9 @@ fn worked(samples: &mut Samples, world: &mut World, beads: usize) -> Fallible<()
         Ok(())
     })?;
     samples.event("turn without news (tick, next timer)", TIMES, |_| {
-        world.act(|tx| tx.tick());
+        world.act(|tx| {
+            tx.tick();
+        });
         black_box(world.state.next_due());
         Ok(())
     })?;
@@ -197,6 +199,11 @@ fn asked(samples: &mut Samples, world: &World, beads: usize) -> Fallible<()> {
         black_box(reader.events_at(history)?);
         Ok(())
     })?;
+    samples.event("status, text", FEW_TIMES, |_| {
+        let daemon = views::DaemonView { running: true, pid: Some(1), http: None };
+        black_box(serde_json::to_string(&views::status(state, true, Vec::new(), daemon))?);
+        Ok(())
+    })?;
     samples.event("convoy list", FEW_TIMES, |_| {
         black_box(views::convoys(state, false));
         Ok(())
@@ -221,7 +228,7 @@ fn kept(samples: &mut Samples, mut world: World) -> Fallible<()> {
     let exit = WorkerExit::succeeded();
     samples.event("checkpoint after one more end", TIMES / 10, |_| {
         let id = world.running()?;
-        let (_, events) = world.act(|tx| tx.worker_ended(&id, &exit));
+        let ((), events) = world.act(|tx| tx.worker_ended(&id, &exit));
         world.store(&events)?;
         world.pass()?;
         let rows = changed_rows(&mut world.state);
@@ -239,7 +246,7 @@ fn kept(samples: &mut Samples, mut world: World) -> Fallible<()> {
         yard_ui::update(&mut console, Msg::Town(News::State(Box::new(state))));
         yard_ui::prepare(&mut console);
         let mut buffer = ratatui::buffer::Buffer::empty(ratatui::layout::Rect::new(0, 0, 200, 60));
-        yard_ui::render(&mut console, &mut buffer);
+        yard_ui::render(&console, &mut buffer);
         black_box(buffer);
         Ok(())
     })?;

@@ -77,7 +77,7 @@ pub(crate) fn run(span: Duration, every: Option<Duration>) -> Fallible<usize> {
         "\nFlat means that the median of the last fifth is at most a tenth above that of the second, or by no more than",
     );
     say(
-        "a little (a mebibyte, a few descriptors, a hundred files, a millisecond). Latency is that of a most urgent bead,",
+        "a little (a mebibyte, a few descriptors, a hundred files, two milliseconds). Latency is that of a most urgent bead,",
     );
     say("from before it is asked for to its first instruction, with every slot taken and the queue full.");
     Ok(grown)

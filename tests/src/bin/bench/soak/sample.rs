@@ -72,7 +72,7 @@ impl What {
             Self::Memory | Self::HelpersMemory | Self::Journal | Self::Wal | Self::LogBytes => MEBIBYTE,
             Self::Descriptors => 4.0,
             Self::RunFiles | Self::LogFiles => 100.0,
-            Self::Latency => 1.0,
+            Self::Latency => 2.0,
             Self::Rate => f64::MAX,
         }
     }
