@@ -22,7 +22,9 @@ pub const FIELDS: [(&str, &str); 10] = [
     ("why", "a reason's code or its beginning: why:capacity"),
 ];
 
-/// Longest pattern that is compiled.
+/// Longest pattern, in bytes: looking for it takes as long as it is, for every letter of every title.
+const LONGEST_PATTERN: usize = 1000;
+/// Largest pattern once it is compiled.
 const LARGEST_REGEX: usize = 1 << 20;
 
 /// What rows must satisfy.
@@ -193,6 +195,12 @@ fn term(word: &str) -> Result<Term, String> {
         _ => (true, word),
     };
     if let Some(pattern) = rest.strip_prefix('~') {
+        if pattern.len() > LONGEST_PATTERN {
+            return Err(format!(
+                "a regular expression may have {LONGEST_PATTERN} bytes here, not {}",
+                pattern.len()
+            ));
+        }
         let mut builder = RegexBuilder::new(pattern);
         let built = builder.case_insensitive(true).size_limit(LARGEST_REGEX).build();
         let pattern = built.map_err(|_| format!("~{pattern} is not a regular expression"))?;
@@ -274,6 +282,8 @@ mod tests {
         assert!(Filter::parse("stat:x").expect_err("no such field").contains("stat:"));
         assert!(Filter::parse("~(").expect_err("no pattern").contains("~("));
         assert!(Filter::parse("wave:x").is_err());
+        let long = Filter::parse(&format!("~{}", "]".repeat(2000)));
+        assert!(long.expect_err("too long to look for").contains("1000 bytes"));
         assert_eq!(found("state:"), "123");
         let half_quoted = Filter::parse(" \"lint  ").expect("a filter");
         assert_eq!(found("\"lint  "), found(half_quoted.text()), "what is shown is what is looked for");

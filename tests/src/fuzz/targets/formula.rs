@@ -47,7 +47,7 @@ pub(super) fn run(input: &[u8]) {
             labels: &[part(4).to_owned()],
             rig: "yard",
             args: part(3),
-            agent_command: (number % 3 > 0).then_some(&agent),
+            agent_command: (!number.is_multiple_of(3)).then_some(&agent),
             presets: &Presets::built_in(),
             workspace: number.is_multiple_of(2),
             isolation: Isolation::None,
