@@ -426,7 +426,10 @@ impl World {
             })?;
             moved |= elsewhere;
             let stuck = |world: &Self, id: &DispatchId| {
-                !world.workers.claims.get(id).is_some_and(|c| c.held) && !world.workers.launched.contains(id)
+                let has_worker = world.state().dispatch(id).is_none_or(Dispatch::has_worker);
+                has_worker
+                    && !world.workers.claims.get(id).is_some_and(|c| c.held)
+                    && !world.workers.launched.contains(id)
             };
             let live: Vec<DispatchId> = self.state().live_dispatches().map(|d| d.id.clone()).collect();
             for id in live.iter().filter(|id| stuck(self, id)).cloned().collect::<Vec<_>>() {

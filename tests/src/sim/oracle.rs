@@ -7,6 +7,7 @@ use yard_engine::alert::AlertEvent;
 use yard_engine::bead::{BeadEvent, BeadStatus, DepKind, Verdict};
 use yard_engine::context::ContextEvent;
 use yard_engine::dispatch::{Dispatch, DispatchEvent, Next, Outcome, Recovery, Said, StopReason};
+use yard_engine::merge::MergeEvent;
 use yard_engine::money::Usd;
 use yard_engine::preempt::{Cycle, PreemptionEvent};
 use yard_engine::town::TownEvent;
@@ -34,6 +35,8 @@ pub(super) struct Oracle {
     closings: BTreeMap<ContextId, u32>,
     begun: BTreeMap<BeadId, u32>,
     died: BTreeMap<BeadId, u32>,
+    /// Checks of merges, each of which takes a number from its bead's attempts.
+    checks: BTreeMap<BeadId, u32>,
     /// What was spent, by day.
     spent: BTreeMap<i64, Usd>,
     /// Who was ever asked to give way.
@@ -110,6 +113,9 @@ impl Oracle {
                     format!("{id} is said to be told, but is not")
                 })?;
             }
+            Event::Merge(MergeEvent::Checking { bead, .. }) => {
+                *self.checks.entry(bead.clone()).or_default() += 1;
+            }
             Event::Context(ContextEvent::Closed { id, .. }) => {
                 *self.closings.entry(id.clone()).or_default() += 1;
             }
@@ -166,7 +172,9 @@ impl Oracle {
         }
         let put_off = matches!(entry.bead.status, BeadStatus::Deferred | BeadStatus::Blocked)
             || entry.bead.defer_until.is_some_and(|until| until > at);
-        let ours = entry.bead.assignee.as_ref().is_some_and(|who| who.starts_with("ym/"));
+        let claimant = dispatch.claim.as_ref().map(|claim| claim.agent.as_str());
+        let ours =
+            entry.bead.assignee.as_deref().is_some_and(|who| who.starts_with("ym/") || Some(who) == claimant);
         let claimed = matches!(entry.bead.status, BeadStatus::InProgress | BeadStatus::Hooked);
         let taken = !ours && (claimed || entry.bead.assignee.is_some());
         if (put_off || taken) && !context.forced {
@@ -270,10 +278,14 @@ impl Oracle {
 
     fn check_room(&self, dispatch: &Dispatch) -> Result<(), Broken> {
         let full = |limit: &str, cap: Option<u64>, counts: &dyn Fn(&Dispatch) -> bool| {
-            let live = self.durable.live_dispatches().filter(|d| counts(d)).count() as u64;
+            let live = self.durable.live_workers().filter(|d| counts(d)).count() as u64;
             let fits = cap.is_none_or(|cap| live < cap);
             Broken::unless(fits, || format!("{} started with {limit} full: {live} live", dispatch.id))
         };
+        // Agents and actions take no worker; whoever claims for himself is bound by no limit of ours.
+        if !dispatch.has_worker() {
+            return Ok(());
+        }
         full("the town", self.configured.town_cap(), &|_| true)?;
         let of_rig = self.durable.rig(&dispatch.rig).and_then(|r| r.max_polecats);
         full("its rig", of_rig, &|d: &Dispatch| d.rig == dispatch.rig)?;
@@ -372,6 +384,7 @@ impl Oracle {
             let (all, ran) = all.fold((0, 0), |(all, ran), d| {
                 (all + 1, ran + u32::from(d.has_worker() && d.running_at.is_some()))
             });
+            let all = all + self.checks.get(id).copied().unwrap_or(0);
             Broken::unless(all == attempts, || {
                 format!("{id} has {attempts} attempts, but {all} dispatches")
             })?;
