@@ -60,6 +60,8 @@ pub enum AlertKind {
     MergeConflict,
     /// A branch is ready for somebody else to merge it.
     MergeRequest,
+    /// A worker ran of which the journal knew nothing, and was ended.
+    UnknownWorker,
     /// Most of a budget is spent.
     CostWarning,
     /// A budget is used up.
@@ -81,6 +83,7 @@ impl AlertKind {
             Self::AgentSilent => "agent-silent",
             Self::MergeConflict => "merge-conflict",
             Self::MergeRequest => "merge-request",
+            Self::UnknownWorker => "unknown-worker",
             Self::CostWarning => "cost-warning",
             Self::CostLimit => "cost-limit",
         }
@@ -98,6 +101,7 @@ impl AlertKind {
             | Self::StaleHook
             | Self::Stuck
             | Self::AgentSilent
+            | Self::UnknownWorker
             | Self::MergeConflict
             | Self::CostWarning
             | Self::CostLimit => false,

@@ -27,6 +27,7 @@ mod sweep;
 #[expect(unsafe_code, reason = "the system calls nobody wraps")]
 mod sys;
 mod tmux;
+mod trouble;
 mod wire;
 
 pub use cook::{CookError, CookInput, Cooked, cook};
@@ -44,6 +45,7 @@ pub use shim::shim_main;
 pub use socket::{SocketAddress, socket_address};
 pub use spec::{RunSpec, StartOrder, StepSpec, Surface, WorktreePlace, WorktreeSpec};
 pub use tmux::{attach_to_window, has_window, tmux_version};
+pub use trouble::is_machines_fault;
 
 /// What tells a live process of this machine from a later one with the same number; none if it is dead.
 pub fn process_mark(pid: u32) -> Option<String> {

@@ -62,9 +62,11 @@ impl Core {
             },
             MergeStage::Checking { run, commit, .. } => {
                 let order = launch::check_order(self.store.state(), &self.town, &merge, run, commit);
-                let started = order.and_then(|order| self.pool.start(order).map_err(|e| e.to_string()));
-                if let Err(error) = started {
-                    self.own_reports.push(WorkerReport::StartFailed { dispatch: run.clone(), error });
+                match order {
+                    Ok(order) => self.hand_over(run, order),
+                    Err(error) => {
+                        self.own_reports.push(WorkerReport::StartFailed { dispatch: run.clone(), error });
+                    }
                 }
             }
             MergeStage::Merged { .. } | MergeStage::Offered => self.clear_worktree(&merge.work),

@@ -192,6 +192,7 @@ impl Core {
         core.next_scan = core.clock.instant_after(core.store.state().settings().safety_scan.duration());
         // Before workers are asked: a bead that was closed meanwhile needs no second try.
         core.follow_sources();
+        core.evict_strangers().map_err(OpenError::Stranger)?;
         core.recover();
         core.store.decide(core.now, |tx| {
             tx.close_stale_contexts();
@@ -438,4 +439,7 @@ pub enum OpenError {
     /// The workers' report socket.
     #[error("cannot listen for workers: {0}")]
     Pool(std::io::Error),
+    /// Something runs of which the journal knows nothing.
+    #[error("a worker that the journal does not know of cannot be ended: {0}; end it, then start again")]
+    Stranger(std::io::Error),
 }

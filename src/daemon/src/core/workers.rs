@@ -1,6 +1,7 @@
 //! The loop and its workers: reports in, starts and stops out, and finding out how things stand after a crash.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 
 use tracing::warn;
 use yard_engine::capacity::Limit;
@@ -9,7 +10,7 @@ use yard_engine::dispatch::{Dispatch, DispatchEvent, Next, Outcome, StopReason};
 use yard_engine::preempt::{Method, PreemptionEvent};
 use yard_engine::task::TaskEvent;
 use yard_engine::{DispatchId, Event, Millis, Recorded, Timestamp};
-use yard_workers::{Recovered, StartOrder, WorkerReport};
+use yard_workers::{Recovered, StartOrder, WorkerReport, is_machines_fault};
 
 use super::Core;
 use crate::launch;
@@ -88,7 +89,8 @@ impl Core {
         let live: BTreeSet<DispatchId> = self.store.state().live_dispatches().map(|d| d.id.clone()).collect();
         let line = self.line();
         let in_line = line.iter().map(|(_, next)| next.clone());
-        let claimed = live.iter().cloned().chain(self.live_checks()).chain(in_line).collect();
+        let claimed = live.iter().cloned().chain(self.live_checks()).chain(in_line).chain(self.strangers());
+        let claimed: BTreeSet<DispatchId> = claimed.collect();
         self.pool.forget_all_but(&claimed);
         for id in &live {
             if self.is_action(id) {
@@ -120,6 +122,26 @@ impl Core {
                 warn!(dispatch = %id, %error, "cannot tell how it stands; the safety scan looks again");
             }
         }
+    }
+
+    /// The dispatches that have a claim, but were never started as far as the journal knows: it has lost events, or is an
+    /// older copy.
+    fn strangers(&self) -> Vec<DispatchId> {
+        let state = self.store.state();
+        let tried = |id: &DispatchId| state.bead(id.bead()).map_or(0, |entry| entry.work.attempts);
+        let in_line: BTreeSet<DispatchId> = self.line().into_iter().map(|(_, next)| next).collect();
+        self.pool.strangers(|id| id.attempt() <= tried(id) || in_line.contains(id))
+    }
+
+    /// Ends what runs without the journal's knowledge, before its beads are started again.
+    pub(super) fn evict_strangers(&mut self) -> std::io::Result<()> {
+        for id in self.strangers() {
+            if self.pool.evict(&id)? {
+                warn!(dispatch = %id, "the journal does not know of it: it was ended");
+                self.store.decide(self.now, |tx| tx.stranger_ended(&id));
+            }
+        }
+        Ok(())
     }
 
     /// Asks the claims about every live worker now; says which were found dead.
@@ -338,13 +360,35 @@ impl Core {
         if dispatch.is_action() {
             return self.to_send.push(id.clone());
         }
-        let order = launch::order(self.store.state(), &self.town, &self.sources, dispatch);
-        let started = order.and_then(|order| {
-            self.note_steps(&order);
-            self.pool.start(order).map_err(|e| e.to_string())
-        });
-        if let Err(error) = started {
-            self.own_reports.push(WorkerReport::StartFailed { dispatch: id.clone(), error });
+        match launch::order(self.store.state(), &self.town, &self.sources, dispatch) {
+            Ok(order) => {
+                self.note_steps(&order);
+                self.hand_over(id, order);
+            }
+            Err(error) => {
+                self.own_reports.push(WorkerReport::StartFailed { dispatch: id.clone(), error });
+            }
         }
+    }
+
+    /// Hands an order to the pool. What the machine is short of is not the order's fault.
+    pub(super) fn hand_over(&mut self, id: &DispatchId, order: StartOrder) {
+        let Err(error) = self.pool.start(order) else { return };
+        let dispatch = id.clone();
+        let report = if error.kind() == ErrorKind::AlreadyExists {
+            // Its number was used before, by a start that the journal has lost; what that one left behind has ended.
+            let why = format!("{error}; an attempt of this number is not in the journal");
+            match self.pool.recover(id) {
+                Ok(Recovered::Ended(exit)) => WorkerReport::Ended { dispatch, exit },
+                Ok(_) => WorkerReport::NeverRan { dispatch, why },
+                Err(error) => return warn!(dispatch = %id, %error, "cannot tell how it stands"),
+            }
+        } else if is_machines_fault(&error) {
+            warn!(dispatch = %id, %error, "the machine is short of something; it is tried again");
+            WorkerReport::NeverRan { dispatch, why: error.to_string() }
+        } else {
+            WorkerReport::StartFailed { dispatch, error: error.to_string() }
+        };
+        self.own_reports.push(report);
     }
 }

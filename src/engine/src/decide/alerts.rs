@@ -77,6 +77,13 @@ impl Tx<'_> {
         self.mistake("http", trouble);
     }
 
+    /// Something ran of which the log knows nothing, because it has lost events; it has been ended.
+    pub fn stranger_ended(&mut self, id: &DispatchId) {
+        let message = format!("{id} ran without being in the journal, which has lost events, and was ended");
+        let (key, kind, ids) = (format!("stranger:{id}"), AlertKind::UnknownWorker, vec![id.to_string()]);
+        self.raise(Condition { key, kind, message, ids, watchers: Vec::new() });
+    }
+
     fn mistake(&mut self, key: &str, mistake: Option<&str>) {
         let known = self.state().alert_of(key).and_then(|id| self.state().alerts.get(id));
         if known.map(|alert| alert.message.as_str()) == mistake {

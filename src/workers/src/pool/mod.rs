@@ -8,6 +8,7 @@ mod attend;
 mod recover;
 mod server;
 mod settle;
+mod strangers;
 mod table;
 mod tidy;
 mod window;
@@ -32,7 +33,8 @@ use crate::shim::REPORTS;
 use crate::socket::socket_address;
 use crate::spec::{RunSpec, StartOrder, Surface};
 use crate::sys::{self, now};
-use crate::wire::{self, SpecSource, ToShim};
+use crate::trouble::explain;
+use crate::wire::{self, FromShim, Inbox, SpecSource, ToShim};
 use attend::{LISTENER, Shared, WAKE};
 use server::ForkServer;
 pub use server::Helper;
@@ -132,8 +134,7 @@ impl LocalPool {
         spec.log = std::path::absolute(&spec.log)?;
         spec.cwd = std::path::absolute(&spec.cwd)?;
         let path = self.shared.claim(&dispatch);
-        claim::create(&path)
-            .map_err(|e| io::Error::new(e.kind(), format!("the claim of {dispatch} cannot be made: {e}")))?;
+        claim::create(&path).map_err(|e| explain(&format!("the claim of {dispatch} cannot be made"), e))?;
         let handed = match surface {
             Surface::None => self.encode(&dispatch, &path, spec).and_then(|()| self.hand_over(&dispatch)),
             Surface::Tmux => self.open_window(&dispatch, &path, &spec),
@@ -262,7 +263,11 @@ impl LocalPool {
         let token = table.token();
         self.shared.poller.add(socket.as_fd(), token)?;
         // The last thing that can fail: after it the order is on its way.
-        if sys::transmit(&socket, &self.frame)? != self.frame.len() {
+        let sent = sys::transmit(&socket, &self.frame).map_err(|e| match last_words(&socket) {
+            Some(why) => explain(&why, e),
+            None => explain("its shim died before it got the order", e),
+        })?;
+        if sent != self.frame.len() {
             return Err(io::Error::new(io::ErrorKind::WriteZero, "the order was cut off"));
         }
         table.watched.insert(token, Watched::Shim(Shim::new(socket, Some(dispatch.clone()))));
@@ -405,6 +410,16 @@ impl Drop for LocalPool {
         let mut table = self.shared.table();
         table.watched.clear();
         table.idle.clear();
+    }
+}
+
+/// Why there is no shim at the other end, if the fork server said so.
+fn last_words(socket: &UnixStream) -> Option<String> {
+    let mut inbox = Inbox::default();
+    inbox.fill(socket).ok()?;
+    match inbox.next() {
+        Ok(Some(FromShim::NoShim { why })) => Some(why),
+        Ok(_) | Err(_) => None,
     }
 }
 

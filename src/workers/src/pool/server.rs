@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::sys;
+use crate::trouble::explain;
 
 /// Our own program, even if its file has been replaced since it was started.
 const RUNNING: &str = "/proc/self/exe";
@@ -67,7 +68,7 @@ impl ForkServer {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|e| io::Error::new(e.kind(), format!("the fork server cannot be started: {e}")))?;
+            .map_err(|e| explain("the fork server cannot be started", e))?;
         Ok(Self { control: Some(control), child: Some(child) })
     }
 

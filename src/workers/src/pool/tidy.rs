@@ -25,11 +25,15 @@ pub(super) fn remove_order(claim: &Path) {
     let _ = std::fs::remove_file(order);
 }
 
+/// The claims in a directory.
+pub(super) fn claims(run_dir: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(run_dir).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "claim"))
+}
+
 /// The claims in a directory that nobody holds and that belong to none of the dispatches still to be known.
 pub(super) fn leftovers(run_dir: &Path, is_live: impl Fn(&str) -> bool) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(run_dir).into_iter().flatten().flatten();
-    let claims =
-        entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "claim"));
-    let over = claims.filter(|path| path.file_stem().and_then(|s| s.to_str()).is_some_and(|id| !is_live(id)));
+    let over = claims(run_dir)
+        .filter(|path| path.file_stem().and_then(|s| s.to_str()).is_some_and(|id| !is_live(id)));
     over.filter(|path| settle::is_held(path).is_ok_and(|held| !held)).collect()
 }

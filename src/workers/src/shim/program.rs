@@ -9,6 +9,7 @@ use nix::errno::Errno;
 
 use crate::spec::{RunSpec, StepSpec};
 use crate::sys::{self, SpawnError, Stage};
+use crate::trouble::is_machines_fault;
 
 /// Where programs are looked up when the environment has no PATH.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
@@ -90,12 +91,14 @@ pub(super) struct Program {
 }
 
 impl Program {
-    pub(super) fn new(step: &StepSpec, environment: &Environment) -> Result<Self, String> {
+    /// An error says what could not be done, and whether it is the step's fault.
+    pub(super) fn new(step: &StepSpec, environment: &Environment) -> Result<Self, (Stage, String)> {
         let argv: Result<Vec<CString>, _> = step.argv.iter().map(|a| CString::new(a.as_str())).collect();
-        let argv = argv.map_err(|_| format!("an argument of step '{}' holds a NUL byte", step.id))?;
+        let argv =
+            argv.map_err(|_| (Stage::Setup, format!("an argument of step '{}' holds a NUL byte", step.id)))?;
         let name = match argv.first() {
             Some(name) if !name.is_empty() => name,
-            _ => return Err(format!("step '{}' names no program", step.id)),
+            _ => return Err((Stage::Setup, format!("step '{}' names no program", step.id))),
         };
         let searched = !name.as_bytes().contains(&b'/');
         let candidates = if searched {
@@ -109,7 +112,10 @@ impl Program {
             vec![name.clone()]
         };
         let stdin = step.stdin.as_deref().map(sys::text_file).transpose();
-        let stdin = stdin.map_err(|e| format!("the input of step '{}' cannot be prepared: {e}", step.id))?;
+        let stdin = stdin.map_err(|e| {
+            let stage = if is_machines_fault(&e) { Stage::Fork } else { Stage::Setup };
+            (stage, format!("the input of step '{}' cannot be prepared: {e}", step.id))
+        })?;
         Ok(Self { argv, candidates, stdin, searched })
     }
 

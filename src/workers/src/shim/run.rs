@@ -20,6 +20,7 @@ use crate::log::Log;
 use crate::record::{ExitCause, ExitRecord, Line, YIELDED};
 use crate::spec::{RunSpec, StepSpec};
 use crate::sys::{self, Launch, Outcome, Stage, boot_millis, now};
+use crate::trouble::is_shortage;
 use crate::wire::{self, FromShim, SpecSource};
 
 /// How long news of a start may wait for news of its end.
@@ -251,7 +252,7 @@ impl Run<'_> {
             let place = step.argv.len().saturating_sub(step.tail);
             step.argv.splice(place..place, agent.resuming(session));
         }
-        let program = Program::new(&step, environment).map_err(|why| (Stage::Setup, why))?;
+        let program = Program::new(&step, environment)?;
         let Shim { window, output: (_, output), null, spawner, .. } = &mut *self.shim;
         if let Some(window) = window {
             window.reset(output);
@@ -272,7 +273,11 @@ impl Run<'_> {
             terminal: window.is_some().then(|| output.as_fd()),
         };
         let spawned = spawner.spawn(&launch);
-        let pid = spawned.map_err(|e| (e.stage, program.explain(e, &spec.cwd)))?;
+        let pid = spawned.map_err(|e| {
+            // A program that cannot be loaded for want of memory is as good as a process that cannot be made.
+            let stage = if is_shortage(e.errno) { Stage::Fork } else { e.stage };
+            (stage, program.explain(e, &spec.cwd))
+        })?;
         self.groups.push(pid);
         self.alone = false;
         Ok(pid)
