@@ -10,13 +10,16 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use yard_engine::Timestamp;
 
 /// How often a lock that turns out to be only somebody looking is tried again.
 const ATTEMPTS: u32 = 100;
+
+/// How long somebody may look before it is tried again.
+const LOOK: Duration = Duration::from_micros(50);
 
 /// What a holder is doing with the town.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,7 +102,8 @@ impl Lease {
                 return Err(LeaseError::Held(read_note(&mut file)));
             }
             file.unlock()?;
-            thread::yield_now();
+            // Asleep, not spinning: threads that only yield to each other can keep everybody else from running.
+            thread::sleep(LOOK);
         }
         Err(LeaseError::Held(Holder::default()))
     }
