@@ -6,7 +6,7 @@ use std::process::Command;
 use yard_tests::town::{Town, wait_until};
 
 /// Runs a test where it may mount: as root, or else again in a user namespace of its own.
-fn where_mounting_is_allowed(test: &str, body: impl FnOnce()) {
+pub(crate) fn where_mounting_is_allowed(test: &str, body: impl FnOnce()) {
     const INSIDE: &str = "YM_TEST_IN_NAMESPACE";
     if nix::unistd::geteuid().is_root() {
         return body();
@@ -24,9 +24,10 @@ fn where_mounting_is_allowed(test: &str, body: impl FnOnce()) {
 }
 
 /// A small file system of its own.
-struct SmallDisk {
+pub(crate) struct SmallDisk {
     path: PathBuf,
-    _dir: tempfile::TempDir,
+    /// Removed after it.
+    dir: Option<tempfile::TempDir>,
 }
 
 impl SmallDisk {
@@ -34,17 +35,25 @@ impl SmallDisk {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("disk");
         std::fs::create_dir(&path).expect("a directory");
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
-            .arg(&path)
-            .status()
-            .is_ok_and(|s| s.success());
-        assert!(mounted, "a small tmpfs can be mounted");
-        Self { path, _dir: dir }
+        let mut disk = Self::at(&path, &format!("size={size}"));
+        disk.dir = Some(dir);
+        disk
+    }
+
+    /// In place of this directory, with these options of tmpfs.
+    pub(crate) fn at(path: &Path, options: &str) -> Self {
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(path).status();
+        assert!(mount.is_ok_and(|s| s.success()), "a small tmpfs can be mounted");
+        Self { path: path.to_owned(), dir: None }
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Fills the disk to the last byte.
-    fn fill(&self) -> PathBuf {
+    pub(crate) fn fill(&self) -> PathBuf {
         let ballast = self.path.join("ballast");
         let mut file = std::fs::File::create(&ballast).expect("a file");
         let mut block = vec![0_u8; 64 * 1024];

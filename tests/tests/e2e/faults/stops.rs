@@ -76,6 +76,7 @@ impl Yard {
         std::fs::write(&self.go, "").expect("a file");
         self.town.await_state(&self.bead, "failed");
         let ends = self.town.events(Some("dispatch.ended"));
+        let ends: Vec<_> = ends.iter().filter(|it| it["id"] == format!("{}@1", self.bead)).collect();
         assert_eq!((ends.len(), ends[0]["outcome"]["code"].as_i64(), self.starts()), (1, Some(7), 1));
     }
 
@@ -162,6 +163,7 @@ fn a_daemon_stops_although_its_fork_server_is_stopped() {
     stop(server);
     yard.town.stop_daemon();
     assert_eq!(yard.town.state_of(&yard.bead), "queued");
+    send(server, Signal::SIGCONT);
     wait_until("the fork server to leave", || !is_alive(server));
 }
 

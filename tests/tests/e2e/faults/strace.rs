@@ -1,5 +1,6 @@
 //! Faults at exact system calls, injected by strace.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -12,12 +13,12 @@ pub(super) struct Traced {
 }
 
 /// `inject=CALLS:WHAT:when=N`, as strace wants it.
-fn options(calls: &str, what: &str, when: usize) -> [String; 4] {
+fn options(calls: &str, what: &str, when: impl Display) -> [String; 4] {
     let inject = format!("inject={calls}:{what}:when={when}");
     ["-e".to_owned(), format!("trace={calls}"), "-e".to_owned(), inject]
 }
 
-fn strace(town: &Town, calls: &str, what: &str, when: usize) -> (Command, PathBuf) {
+fn strace(town: &Town, calls: &str, what: &str, when: impl Display) -> (Command, PathBuf) {
     let trace = town.root().join("strace.txt");
     let _ = std::fs::remove_file(&trace);
     let mut strace = Command::new("strace");
@@ -29,7 +30,7 @@ fn strace(town: &Town, calls: &str, what: &str, when: usize) -> (Command, PathBu
 
 impl Traced {
     /// Runs a `ym` command whose main thread meets a fault at the `when`-th of these calls.
-    pub(super) fn ym(town: &Town, args: &[&str], calls: &str, what: &str, when: usize) -> Self {
+    pub(super) fn ym(town: &Town, args: &[&str], calls: &str, what: &str, when: impl Display) -> Self {
         let (mut strace, trace) = strace(town, calls, what, when);
         let log = std::fs::File::options().create(true).append(true).open(town.root().join("daemon.log"));
         strace.stderr(log.expect("a log"));
@@ -38,7 +39,7 @@ impl Traced {
     }
 
     /// Joins a process and whatever it forks; each of them meets the fault at its own `when`-th call.
-    pub(super) fn join(town: &Town, pid: u32, calls: &str, what: &str, when: usize) -> Self {
+    pub(super) fn join(town: &Town, pid: u32, calls: &str, what: &str, when: impl Display) -> Self {
         let (mut strace, trace) = strace(town, calls, what, when);
         let child = strace.args(["-f", "-p", &pid.to_string()]).spawn();
         let traced = Self { child: child.expect("strace can be run: tests/run installs it"), trace };
