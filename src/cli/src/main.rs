@@ -75,8 +75,10 @@ fn usage(error: &clap::Error, json: bool) -> ExitCode {
         if text.lines().all(|line| Safe(line).to_string() == line) {
             let _ = error.print();
         } else {
-            let safe: String = text.lines().map(|line| format!("{}\n", Safe(line))).collect();
-            let _ = std::io::stderr().write_all(safe.as_bytes());
+            let mut stderr = std::io::stderr().lock();
+            for line in text.lines() {
+                let _ = writeln!(stderr, "{}", Safe(line));
+            }
         }
         return ExitCode::from(errors::USAGE);
     }

@@ -140,16 +140,13 @@ impl Damage {
         for companion in ["-wal", "-shm"] {
             remove(&beside(&path, companion))?;
         }
-        match &kept {
-            Some(kept) => {
-                fs::rename(&mended, &path).map_err(|e| JournalError::io("replace the journal", &path, e))?;
-                remove(&tip::note_path(&path))?;
-                TipNote::of(&path).write(kept.last);
-            }
-            None => {
-                remove(&path)?;
-                remove(&tip::note_path(&path))?;
-            }
+        if let Some(kept) = &kept {
+            fs::rename(&mended, &path).map_err(|e| JournalError::io("replace the journal", &path, e))?;
+            remove(&tip::note_path(&path))?;
+            TipNote::of(&path).write(kept.last);
+        } else {
+            remove(&path)?;
+            remove(&tip::note_path(&path))?;
         }
         sync_folder(&path)?;
         Ok(Repaired { aside, loss })
@@ -289,7 +286,7 @@ fn put_aside(path: &Path, when: Timestamp) -> Result<PathBuf, JournalError> {
     // Without what some file systems do not like in names.
     let when = when.to_string().replace([':', '-'], "");
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let folder = (1..)
+    let folder = (1..u32::MAX)
         .map(|n| if n == 1 { String::new() } else { format!("-{n}") })
         .map(|suffix| path.with_file_name(format!("{stem}-damaged-{when}{suffix}")))
         .find(|folder| !folder.exists())

@@ -49,7 +49,9 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let targets: Vec<&Target> = match arguments.target.as_str() {
         "list" => {
-            TARGETS.iter().for_each(|target| say(target.name));
+            for target in TARGETS {
+                say(target.name);
+            }
             return ExitCode::SUCCESS;
         }
         "all" => TARGETS.iter().collect(),

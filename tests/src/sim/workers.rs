@@ -249,7 +249,9 @@ impl Workers {
     pub(super) fn power_is_cut(&mut self) -> Vec<DispatchId> {
         self.launched.clear();
         let running = self.running();
-        running.iter().for_each(|id| self.kill(id));
+        for id in &running {
+            self.kill(id);
+        }
         running
     }
 

@@ -80,7 +80,8 @@ fn however_the_one_before_ends_the_next_has_its_turn() {
 
 #[test]
 fn nobody_is_lined_up_while_something_may_still_come_between() {
-    let cases: [(&str, fn(&mut Town)); 5] = [
+    type Happens = fn(&mut Town);
+    let cases: [(&str, Happens); 5] = [
         ("a pause", Town::pause),
         ("a busy host", |town| town.act(|tx| tx.host_observed(Some("load".to_owned())))),
         ("a spawn delay", |town| town.configure(|s| s.spawn_delay = Millis(100))),

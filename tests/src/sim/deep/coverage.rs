@@ -137,7 +137,9 @@ const REFUSALS: [&str; 86] = [
 ];
 
 /// What never occurs in a simulation, and why.
-const ELSEWHERE: [(&str, &str); 13] = [
+const ELSEWHERE: [(&str, &str); 15] = [
+    ("bad-actor", "histories' people have short names; tests/tests/e2e/hostile has the others"),
+    ("bad-path", "as bad-actor: histories' rigs have short paths"),
     (
         "dispatch.lined_up",
         "simulated runs have no length, so that none is short; random histories of the engine have it",

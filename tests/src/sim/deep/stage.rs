@@ -268,7 +268,7 @@ impl Stage for Outside {
     fn last_output(&mut self, id: &DispatchId) -> Option<Timestamp> {
         // Every other worker writes something now and then.
         let mut around = self.0.borrow_mut();
-        let writes = id.attempt() % 2 == 0 && around.lent.workers.is_held(id);
+        let writes = id.attempt().is_multiple_of(2) && around.lent.workers.is_held(id);
         let now = around.clocks_now();
         (writes && around.lent.dice.one_in(2)).then_some(now)
     }

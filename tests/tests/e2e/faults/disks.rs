@@ -31,7 +31,7 @@ fn put_off(town: &Town) -> String {
     let mut why = String::new();
     wait_until("a start to be put off", || {
         let rested = town.events(Some("context.rested"));
-        why = rested.last().and_then(|it| it["why"].as_str()).unwrap_or_default().to_owned();
+        rested.last().and_then(|it| it["why"].as_str()).unwrap_or_default().clone_into(&mut why);
         !why.is_empty()
     });
     why

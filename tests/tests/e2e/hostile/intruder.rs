@@ -84,7 +84,8 @@ fn a_town_is_private_whatever_the_umask() {
             let mode = found.mode() & 0o777;
             let is_worktree =
                 path.parent().is_some_and(|parent| parent.ends_with("worktrees")) && found.is_dir();
-            assert!(mode & 0o077 == 0 || is_worktree, "umask {umask}: {} has mode {mode:o}", path.display());
+            let others_may = mode & 0o077;
+            assert!(others_may == 0 || is_worktree, "umask {umask}: {} has mode {mode:o}", path.display());
         }
     }
 }

@@ -312,7 +312,7 @@ fn a_bad_name_finds_nothing_over_http() {
     let http = Http::of(&town);
     let before = shape(&town);
     for name in BAD {
-        let encoded: String = name.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let encoded = name.bytes().fold(String::new(), |text, byte| format!("{text}%{byte:02X}"));
         for (method, path) in [
             ("GET", format!("/tasks/{encoded}")),
             ("POST", format!("/tasks/{encoded}/cancel")),

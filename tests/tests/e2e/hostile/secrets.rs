@@ -40,7 +40,7 @@ fn secrets_stay_where_they_belong() {
     let peer = Peer::start(|_| (500, "no".to_owned()));
     let mut town = Town::new();
     town.set("http.listen", "127.0.0.1:0");
-    town.set("http.webhook_allow", &json!([peer.host().to_string()]).to_string());
+    town.set("http.webhook_allow", &json!([peer.host()]).to_string());
     town.set("executor.http.base_url", &format!("http://{}", peer.host()));
     town.set("retry.crash.max_attempts", "1");
     town.set("alerts.command", &json!(["sh", "-c", "cat > /dev/null; exit 1"]).to_string());
