@@ -6,7 +6,7 @@
 //! WAL from its beginning instead of growing it.
 
 use std::ffi::c_int;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -142,7 +142,13 @@ impl WalKeeper {
         }
         let (path, shared) = (wal_of(&self.path), Arc::clone(&self.shared));
         let named = thread::Builder::new().name("ym-wal-room".to_owned());
-        let _ = named.spawn(move || make_room(&path, &shared));
+        let _ = named.spawn(move || {
+            if let Ok(Some(room)) = make_room(&path, &shared)
+                && room.sync_data().is_err()
+            {
+                shared.fsync_failed.store(true, Relaxed);
+            }
+        });
     }
 
     /// After a commit: asks for a round if one is due. Never waits.
@@ -206,16 +212,16 @@ pub(crate) fn wal_of(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Fills the WAL up with zeros, which SQLite takes for its end.
-fn make_room(wal: &Path, shared: &Shared) -> io::Result<()> {
+/// Fills the WAL up with zeros, which SQLite takes for its end. Answers what is to be synced.
+fn make_room(wal: &Path, shared: &Shared) -> io::Result<Option<File>> {
     // SQLite locks the database and its index, never this file, so that closing it again gives no lock away.
     let file = OpenOptions::new().write(true).open(wal)?;
     let free = nix::sys::statvfs::fstatvfs(&file)?;
     if free.blocks_available().saturating_mul(free.fragment_size()) < ROOM * PLENTY {
-        return Ok(());
+        return Ok(None);
     }
     let zeros = vec![0; 1 << 20];
-    let turn = shared.turn();
+    let _turn = shared.turn();
     let length = file.metadata()?.len();
     let mut at = length;
     while at < ROOM {
@@ -227,8 +233,7 @@ fn make_room(wal: &Path, shared: &Shared) -> io::Result<()> {
         }
         at += piece.len() as u64;
     }
-    drop(turn);
-    file.sync_data()
+    Ok(Some(file))
 }
 
 /// The thread: one round per request, until the writer hangs up.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use yard_tests::town::{Town, is_alive, parent_of, wait_until};
+use yard_tests::town::{Town, is_alive, kill_nine, parent_of, processes, wait_until};
 
 use super::load::named;
 
@@ -140,6 +140,11 @@ fn while_the_fork_server_is_stopped_work_waits_and_can_be_cancelled() {
     let mut yard = Yard::new();
     let server = named(&yard.town, "ym-forkserver")[0];
     stop(server);
+    // Those that stand by would do.
+    let is_idle = |shim: &u32| !processes().into_iter().any(|pid| parent_of(pid) == Some(*shim));
+    let idle: Vec<u32> = named(&yard.town, "ym-shim").into_iter().filter(is_idle).collect();
+    idle.iter().copied().for_each(kill_nine);
+    wait_until("idle shims to be gone", || !idle.iter().any(|shim| is_alive(*shim)));
     let mark = yard.town.root().join("ran");
     let touch = format!("echo x >> '{}'", mark.display());
     let add = || yard.town.command(["-q", "add", "--", "sh", "-c", &touch]).output().expect("ym can be run");
