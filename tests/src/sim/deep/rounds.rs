@@ -48,6 +48,9 @@ const ROUTES_OF_THE_DISK: [(&str, &str); 6] = [
     ("a Sync fails", "failed-sync"),
 ];
 
+/// A drain that takes more rounds than this spins.
+const MOST_ROUNDS: u32 = 600;
+
 /// Where the journal lies on the simulated disk.
 const JOURNAL: &str = "/town/journal.db";
 
@@ -391,7 +394,13 @@ impl World {
             self.deep_round()
         };
         let mut goes_on = goes_on?;
+        let (mut rounds, began) = (0, self.uptime());
         while goes_on {
+            rounds += 1;
+            Broken::unless(rounds < MOST_ROUNDS, || {
+                let took = self.uptime().0 - began.0;
+                format!("a drain has taken {rounds} rounds in {took} ms, and has not ended")
+            })?;
             self.shims_go_on(2)?;
             if let Some(report) = self.workers.reports.pop() {
                 let report = report.in_full(&self.workers, self.now);
