@@ -16,12 +16,15 @@ fn random_kills_of_daemon_fork_server_and_shims_lose_and_double_nothing() {
     // A failing bead uses them all; one whose shim was killed needs a few.
     town.set("retry.crash.max_attempts", "6");
     let mut load = Load::new(&town, 20);
-    load.add_many(&town, beads, 50);
     town.start_daemon();
-    let (mut killed, mut shims) = (0, 0);
+    let (mut added, mut killed, mut shims) = (0, 0, 0);
     while killed < kills {
-        let target = killed * beads / (kills + 1);
-        wait_until("work to go on", || load.noted("ended").len() >= target);
+        // There is always work under way when somebody dies.
+        let share = beads * (killed + 1) / kills - added;
+        wait_until("work to go on", || load.noted("ended").len() >= added);
+        load.add_many(&town, share, 50);
+        added += share;
+        wait_until("some of it to run", || share == 0 || load.noted("started").len() + share > added);
         // One, or several in the same moment.
         let mut daemon = false;
         for _ in 0..=dice.below(3) {
@@ -43,6 +46,7 @@ fn random_kills_of_daemon_fork_server_and_shims_lose_and_double_nothing() {
             town.start_daemon();
         }
     }
+    load.add_many(&town, beads - added, 50);
     let waited = town.run(["--json", "wait", "--all"]);
     assert_eq!(waited.json()["stuck"], serde_json::json!([]), "{}", waited.stderr);
     town.stop_daemon();

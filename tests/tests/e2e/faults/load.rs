@@ -40,13 +40,14 @@ impl Load {
         argv
     }
 
-    /// Adds many at once; every so many-th fails.
+    /// Adds many more at once; of all of them every so many-th fails.
     pub(super) fn add_many(&mut self, town: &Town, count: usize, failing: usize) {
+        let numbers = self.codes.len()..self.codes.len() + count;
         let code = |n: usize| if n % failing == failing - 1 { (n % 50) as i64 + 3 } else { 0 };
         let line = |n| json!({"id": format!("y-m{n}"), "argv": self.argv(code(n))}).to_string();
-        let lines: Vec<String> = (0..count).map(line).collect();
+        let lines: Vec<String> = numbers.clone().map(line).collect();
         town.run_with_input(["add", "--file", "-"], lines.join("\n").as_bytes()).ok();
-        self.codes.extend((0..count).map(|n| (format!("y-m{n}"), code(n))));
+        self.codes.extend(numbers.map(|n| (format!("y-m{n}"), code(n))));
     }
 
     /// The arguments that add one more; `acknowledged` says later that it worked.
