@@ -41,6 +41,9 @@ const WIDTH: usize = 100;
 const COLD: usize = 60;
 const LOOKS: usize = 11;
 
+/// How long a pass that took too long may take to clean up.
+const TIDY: Duration = Duration::from_secs(30);
+
 /// One pass.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Spec {
@@ -95,8 +98,10 @@ pub(crate) fn make(spec: &Spec) -> Fallible<()> {
     let limit = spec.timeout;
     thread::spawn(move || {
         thread::sleep(Duration::from_secs(limit));
+        // Whoever waits for them goes on with an error, and cleans up.
         end_descendants();
-        tell(&Outcome { trouble: Some(format!("took more than {limit} s")), ..Outcome::default() });
+        thread::sleep(TIDY);
+        tell(&Outcome { trouble: Some(too_long(limit)), ..Outcome::default() });
         std::process::exit(0);
     });
     let account = Account::open()?;
@@ -108,6 +113,7 @@ pub(crate) fn make(spec: &Spec) -> Fallible<()> {
     let mut outcome = Outcome { counted: account.word().to_owned(), ..Outcome::default() };
     match found.and_then(|figures| stopped.map(|()| figures)) {
         Ok(figures) => outcome.figures = figures,
+        Err(_) if Instant::now() >= until => outcome.trouble = Some(too_long(limit)),
         Err(error) => outcome.trouble = Some(error.to_string()),
     }
     end_descendants();
@@ -116,6 +122,10 @@ pub(crate) fn make(spec: &Spec) -> Fallible<()> {
     drop(account);
     tell(&outcome);
     Ok(())
+}
+
+fn too_long(limit: u64) -> String {
+    format!("took more than {limit} s")
 }
 
 fn tell(outcome: &Outcome) {
