@@ -304,7 +304,12 @@ impl World {
         self.tell(|| format!("the shim of {id} arrives: {arrival:?}"));
         match arrival {
             Arrival::Refused if self.is_deep() => self.shim_is_gone(&id),
-            Arrival::Refused => {}
+            Arrival::Refused => {
+                // It says so to its pool, which looks at the claim.
+                if self.is_deep() {
+                    self.shim_is_gone(&id);
+                }
+            }
             Arrival::StartFailed => self.sends(Report::StartFailed(id)),
             Arrival::Runs => {
                 self.oracle.begins(&id, &self.workers)?;

@@ -177,7 +177,7 @@ impl Core {
             let told = self.telling.is_idle() && self.mailing.is_idle();
             let told = told && !state.live_dispatches().any(Dispatch::is_action);
             (told && (drain.leave_running || state.live_workers().next().is_none()))
-                || self.clock.instant() > drain.until + DRAIN_SLACK
+                || self.clock.instant() >= drain.until + DRAIN_SLACK
         })
     }
 
