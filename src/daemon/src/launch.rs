@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use yard_engine::bead::Bead;
 use yard_engine::command::{NewTask, SlingRequest};
-use yard_engine::context::{Context, ContextFields};
+use yard_engine::context::{Context, ContextFields, RequestExtras};
 use yard_engine::dispatch::{Category, Dispatch, EXECUTORS, LOCAL_EXECUTOR, TMUX_EXECUTOR};
 use yard_engine::merge::MergeRequest;
 use yard_engine::readiness::WORKER_ACTOR_PREFIX;
@@ -244,25 +244,24 @@ fn cook_request(
     bead: &Bead,
 ) -> Result<(), String> {
     let vars: Vec<String> = request.vars.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let extras = RequestExtras {
+        args: request.args.clone(),
+        vars: Some(vars.join("\n")),
+        agent: request.agent.clone(),
+        ..RequestExtras::default()
+    };
     let fields = ContextFields {
         version: 1,
         work_bead_id: bead.id.clone(),
         target_rig: rig.clone(),
         formula: Some(formula.clone()),
-        args: request.args.clone(),
-        vars: Some(vars.join("\n")),
         enqueued_at: state.clock(),
-        merge: None,
         convoy: None,
-        base_branch: None,
         no_merge: false,
-        account: None,
-        agent: request.agent.clone(),
         hook_raw_bead: false,
         owned: false,
-        mode: None,
         dispatch_failures: 0,
-        last_failure: None,
+        extras: extras.into(),
     };
     cook_for(state, town, bead, rig, formula, &fields).map(|_| ())
 }

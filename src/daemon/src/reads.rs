@@ -156,7 +156,7 @@ impl Desk<'_> {
     fn history(&self, bead: &BeadId) -> Result<Vec<Recorded>, Refusal> {
         let Some(entry) = self.state.bead(bead) else { return Ok(Vec::new()) };
         let rows =
-            Reader::open(&self.town.journal()).and_then(|reader| reader.events_at(&entry.work.history));
+            Reader::open(&self.town.journal()).and_then(|reader| reader.events_at(&entry.work.history.all()));
         let rows = rows.map_err(|e| Refusal::new("journal", e.to_string()))?;
         rows.iter().map(|row| recorded(row).map_err(|e| Refusal::new("journal", e.to_string()))).collect()
     }

@@ -1,8 +1,10 @@
 //! The state together with its journal: what is decided becomes durable here, or did not happen.
 
 use yard_engine::{Event, Recorded, Seq, State, Timestamp, Tx, UnreadableEvent, UnreadableRow};
-use yard_journal::{EntityRow, Journal, JournalError, Loaded, Reader, Row};
+use yard_journal::{EntityRow, Journal, JournalError, Reader, Row};
 
+use crate::fold::fold;
+use crate::memory;
 use crate::town::TownDir;
 
 /// Changed records after which a checkpoint is due at once.
@@ -41,9 +43,14 @@ impl Store {
 
     /// Folds a journal that is open.
     pub(crate) fn load(mut journal: Journal) -> Result<Self, StoreError> {
-        let loaded = journal.load()?;
-        let checkpoint = loaded.checkpoint_seq;
-        Ok(Self { journal, state: fold(loaded)?, pending: Vec::new(), checkpoint })
+        let (state, checkpoint) = fold(|take| journal.load_in_pieces(take))?;
+        Ok(Self { journal, state, pending: Vec::new(), checkpoint })
+    }
+
+    /// Gives back the memory that only a busy town needs.
+    pub(crate) fn rest(&self) {
+        self.journal.rest();
+        memory::give_back();
     }
 
     /// Prepares for a long stay.
@@ -85,9 +92,7 @@ impl Store {
     }
 
     fn reload(&mut self) -> Result<(), StoreError> {
-        let loaded = self.journal.load()?;
-        self.checkpoint = loaded.checkpoint_seq;
-        self.state = fold(loaded)?;
+        (self.state, self.checkpoint) = fold(|take| self.journal.load_in_pieces(take))?;
         Ok(())
     }
 
@@ -131,19 +136,7 @@ pub(crate) fn recorded(row: &Row) -> Result<Recorded, UnreadableEvent> {
     Ok(Recorded { seq: row.seq, at: row.at, event: Event::from_stored(&row.kind, &row.body)? })
 }
 
-fn fold(loaded: Loaded) -> Result<State, StoreError> {
-    let rows = loaded
-        .entities
-        .iter()
-        .filter_map(|e| e.body.as_deref().map(|body| (e.kind.as_str(), e.id.as_str(), body)));
-    let mut state = State::restore(loaded.checkpoint_seq, rows)?;
-    for row in &loaded.tail {
-        state.apply(&recorded(row)?);
-    }
-    Ok(state)
-}
-
 /// The state as the journal has it, for those who only look.
 pub(crate) fn read_state(reader: &Reader) -> Result<State, StoreError> {
-    fold(reader.load()?)
+    fold(|take| reader.load_in_pieces(take)).map(|(state, _)| state)
 }

@@ -123,7 +123,7 @@ impl State {
 
     /// The limits that a scheduled bead counts against when it runs.
     pub fn limits_of(&self, bead: &BeadId) -> Vec<Limit> {
-        let context = self.work(bead).and_then(|work| self.contexts.get(work.context.as_ref()?));
+        let context = self.work(bead).and_then(|work| self.context(work.context.as_ref()?));
         context.into_iter().flat_map(Context::limits).collect()
     }
 

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bead::BeadEntry;
+use crate::bead::{BeadEntry, Sleeper};
 use crate::dispatch::Dispatch;
+use crate::forecast::History;
 use crate::preempt::Cycle;
 use crate::settings::Settings;
 use crate::spending::Spending;
@@ -81,6 +82,8 @@ struct TownRow {
     promised: Option<ContextId>,
     #[serde(default, skip_serializing_if = "is_default")]
     tasks: TaskCounts,
+    #[serde(default)]
+    history: Option<History>,
 }
 
 fn json<T: Serialize>(record: &T) -> String {
@@ -96,15 +99,45 @@ impl State {
     /// The records changed since the last call; the town's row is always among them, for its clock.
     pub fn take_changed_records(&mut self) -> Vec<CheckpointRow> {
         self.touch_town();
-        self.take_dirty().iter().map(|entity| self.row(entity)).collect()
+        let changed = self.take_dirty();
+        let beads = changed.iter().filter_map(|entity| match entity {
+            Entity::Bead(id) => self.beads.number(id),
+            _ => None,
+        });
+        self.put_to_rest(beads.collect::<Vec<_>>());
+        let mut rows: Vec<CheckpointRow> =
+            changed.iter().filter(|entity| !self.is_at_rest(entity)).map(|entity| self.row(entity)).collect();
+        // One that is forgotten may have been at rest.
+        let gone = rows.iter().filter(|row| row.kind == "bead" && row.body.is_none());
+        let gone: Vec<String> = gone.map(|row| row.id.clone()).collect();
+        rows.extend(gone.into_iter().map(|id| CheckpointRow { kind: "rest", id, body: None }));
+        rows.extend(self.take_rows_of_rest());
+        rows
+    }
+
+    /// Whether a record is stored with a bead at rest.
+    fn is_at_rest(&self, entity: &Entity) -> bool {
+        match entity {
+            Entity::Bead(id) => self.beads.is_at_rest(id),
+            Entity::Context(id) => self.rests_with_its_bead(id),
+            Entity::Dispatch(id) => self.beads.is_at_rest(id.bead()),
+            Entity::Town
+            | Entity::Rig(_)
+            | Entity::Convoy(_)
+            | Entity::Alert(_)
+            | Entity::Task(_)
+            | Entity::Agent(_)
+            | Entity::Merge(_) => false,
+        }
     }
 
     /// The beads changed since the last call, for those who only look: nothing is left for a checkpoint to write.
     pub fn take_changed_beads(&mut self) -> Vec<BeadId> {
+        self.forget_rows_of_rest();
         let changed = self.take_dirty().into_iter();
         let beads = changed.filter_map(|entity| match entity {
             Entity::Bead(id) | Entity::Task(id) | Entity::Merge(id) => Some(id),
-            Entity::Context(id) => self.contexts.get(&id).map(|context| context.bead().clone()),
+            Entity::Context(id) => self.context(&id).map(|context| context.bead().clone()),
             Entity::Dispatch(id) => Some(id.bead().clone()),
             Entity::Town | Entity::Rig(_) | Entity::Convoy(_) | Entity::Alert(_) | Entity::Agent(_) => None,
         });
@@ -138,13 +171,14 @@ impl State {
                     lined: self.lined.clone(),
                     promised: self.promised.clone(),
                     tasks: self.task_counts.clone(),
+                    history: Some(self.history.clone()),
                 };
                 ("town", "town".to_owned(), Some(json(&row)))
             }
             Entity::Rig(name) => ("rig", name.to_string(), self.rigs.get(name).map(json)),
             Entity::Bead(id) => ("bead", id.to_string(), self.beads.get(id).or(self.gone.get(id)).map(json)),
-            Entity::Context(id) => ("context", id.to_string(), self.contexts.get(id).map(json)),
-            Entity::Dispatch(id) => ("dispatch", id.to_string(), self.dispatches.get(id).map(json)),
+            Entity::Context(id) => ("context", id.to_string(), self.context(id).map(json)),
+            Entity::Dispatch(id) => ("dispatch", id.to_string(), self.dispatch(id).map(json)),
             Entity::Convoy(id) => ("convoy", id.to_string(), self.convoys.get(id).map(json)),
             Entity::Alert(id) => ("alert", id.to_string(), self.alerts.get(id).map(json)),
             Entity::Task(id) => ("task", id.to_string(), self.tasks.get(id).map(json)),
@@ -159,78 +193,118 @@ impl State {
         seq: Seq,
         rows: impl Iterator<Item = (&'a str, &'a str, &'a str)>,
     ) -> Result<Self, UnreadableRow> {
-        let mut state = Self { seq, ..Self::default() };
-        let mut beads = Vec::new();
+        let mut restoring = Restoring::new();
         for (kind, id, body) in rows {
-            state.restore_row(kind, body, &mut beads).map_err(|error| UnreadableRow {
-                kind: kind.to_owned(),
-                id: id.to_owned(),
-                error,
-            })?;
+            restoring.take(kind, id, body)?;
         }
+        Ok(restoring.finish(seq))
+    }
+}
+
+/// A state as it is put together from the rows of a checkpoint, which may come in any order.
+#[derive(Debug, Default)]
+pub struct Restoring {
+    state: State,
+    beads: Vec<BeadEntry>,
+    sleepers: Vec<u32>,
+    has_history: bool,
+}
+
+impl Restoring {
+    /// Nothing was read yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes one row.
+    pub fn take(&mut self, kind: &str, id: &str, body: &str) -> Result<(), UnreadableRow> {
+        self.take_row(kind, body).map_err(|error| UnreadableRow {
+            kind: kind.to_owned(),
+            id: id.to_owned(),
+            error,
+        })
+    }
+
+    /// The state, once all rows were taken.
+    pub fn finish(self, seq: Seq) -> State {
+        let Self { mut state, beads, sleepers, has_history } = self;
+        state.seq = seq;
+        state.beads.note_sleepers(&sleepers);
         let (gone, there): (Vec<_>, Vec<_>) = beads.into_iter().partition(|entry: &BeadEntry| entry.gone);
         for (beads, entries) in [(&mut state.gone, gone), (&mut state.beads, there)] {
             let ids: Vec<BeadId> = entries.iter().map(|entry| entry.bead.id.clone()).collect();
             beads.insert_all(ids.iter(), entries.into_iter());
         }
         state.rebuild_indexes();
-        Ok(state)
+        if !has_history {
+            state.history = state.derive_history();
+        }
+        // Those that an older version stored as if they were awake.
+        state.put_to_rest(0..state.beads.numbers() as u32);
+        state
     }
 
-    fn restore_row(&mut self, kind: &str, body: &str, beads: &mut Vec<BeadEntry>) -> Result<(), String> {
+    fn take_row(&mut self, kind: &str, body: &str) -> Result<(), String> {
         fn read<'a, T: Deserialize<'a>>(body: &'a str) -> Result<T, String> {
             serde_json::from_str(body).map_err(|e| e.to_string())
         }
+        let state = &mut self.state;
         match kind {
             "town" => {
                 let row: TownRow = read(body)?;
-                self.clock = row.clock;
-                self.settings = row.settings;
-                self.pause = row.pause;
-                self.host_gate = row.host_gate;
-                self.undo = row.undo;
-                self.redo = row.redo;
-                self.last_dispatch_at = row.last_dispatch_at;
-                self.sources = row.sources;
-                self.spending = row.spending;
-                self.cooling = row.cooling;
-                self.preemption = row.preemption;
-                self.lined = row.lined;
-                self.promised = row.promised;
-                self.task_counts = row.tasks;
+                state.clock = row.clock;
+                state.settings = row.settings;
+                state.pause = row.pause;
+                state.host_gate = row.host_gate;
+                state.undo = row.undo;
+                state.redo = row.redo;
+                state.last_dispatch_at = row.last_dispatch_at;
+                state.sources = row.sources;
+                state.spending = row.spending;
+                state.cooling = row.cooling;
+                state.preemption = row.preemption;
+                state.lined = row.lined;
+                state.promised = row.promised;
+                state.task_counts = row.tasks;
+                self.has_history = row.history.is_some();
+                state.history = row.history.unwrap_or_default();
             }
             "rig" => {
                 let rig: crate::rig::Rig = read(body)?;
-                self.rigs.insert(rig.name.clone(), rig);
+                state.rigs.insert(rig.name.clone(), rig);
             }
-            "bead" => beads.push(read(body)?),
+            "bead" => self.beads.push(read(body)?),
+            "rest" => {
+                let sleeper = Sleeper::read(body)?;
+                self.sleepers.push(state.beads.insert_sleeper(&sleeper));
+            }
             "context" => {
-                let context: crate::context::Context = read(body)?;
-                self.contexts.insert(context.id.clone(), context);
+                let context: Box<crate::context::Context> = read(body)?;
+                state.contexts.insert(context.id.clone(), context);
             }
             "dispatch" => {
                 let dispatch: crate::dispatch::Dispatch = read(body)?;
-                self.dispatches.insert(dispatch.id.clone(), dispatch);
+                state.dispatches.insert(dispatch.id.clone(), dispatch);
             }
             "convoy" => {
                 let convoy: crate::convoy::Convoy = read(body)?;
-                self.convoys.insert(convoy.id.clone(), convoy);
+                state.convoys.insert(convoy.id.clone(), convoy);
             }
             "task" => {
                 let task: crate::task::Task = read(body)?;
-                self.tasks.insert(task.id.clone(), task);
+                state.tasks.insert(task.id.clone(), task);
             }
             "agent" => {
                 let agent: crate::agent::Agent = read(body)?;
-                self.agents.insert(agent.name().clone(), agent);
+                state.agents.insert(agent.name().clone(), agent);
             }
             "merge" => {
                 let merge: crate::merge::MergeRequest = read(body)?;
-                self.merges.insert(merge.bead.clone(), merge);
+                state.merges.insert(merge.bead.clone(), merge);
             }
             "alert" => {
                 let alert: crate::alert::Alert = read(body)?;
-                self.alerts.insert(alert.id.clone(), alert);
+                state.alerts.insert(alert.id.clone(), alert);
             }
             _ => return Err("the kind is not known to this version of ym".to_owned()),
         }

@@ -1,6 +1,8 @@
 //! Sling contexts: one request to run one bead. An open context means scheduled; it closes exactly once, with a
 //! reason. A requeue opens a successor that keeps the fields, the time enqueued and the counters.
 
+mod stored;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -9,10 +11,10 @@ use crate::agent::Order;
 use crate::bead::Verdict;
 use crate::capacity::Limit;
 use crate::money::Usd;
+use crate::seldom::Seldom;
 use crate::session::Session;
 use crate::settings::Merge;
 use crate::state::State;
-use crate::stored::is_default;
 use crate::task::TaskPlace;
 use crate::used::Used;
 use crate::worktree::Worktree;
@@ -20,8 +22,10 @@ use crate::{
     AccountName, AgentName, BeadId, ContextId, ConvoyId, DispatchId, FormulaName, Millis, RigName, Timestamp,
 };
 
-/// The record of a sling, as JSON with `version: 1`; the field names are those users know.
+/// The record of a sling, as JSON with `version: 1`; the field names are those users know. It also has what stands in
+/// [`RequestExtras`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "stored::StoredFields", into = "stored::StoredFields")]
 pub struct ContextFields {
     /// Schema version, 1.
     pub version: u32,
@@ -30,53 +34,47 @@ pub struct ContextFields {
     /// Where it runs.
     pub target_rig: RigName,
     /// The formula to apply; none for a bead with its own command and for `--hook-raw-bead`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub formula: Option<FormulaName>,
-    /// Instructions in plain language.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub args: Option<String>,
-    /// `key=value` lines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vars: Option<String>,
     /// When it was asked for.
     pub enqueued_at: Timestamp,
-    /// Merge strategy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub merge: Option<Merge>,
     /// The convoy that tracks the bead.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub convoy: Option<ConvoyId>,
-    /// Base branch of the worktree.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base_branch: Option<String>,
     /// Keep the result on its branch.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_merge: bool,
-    /// The account whose cap counts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub account: Option<AccountName>,
-    /// Agent override.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
     /// Run without the default formula.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hook_raw_bead: bool,
     /// The caller looks after the convoy.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub owned: bool,
-    /// Execution mode, `ralph` for a fresh session per step.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<String>,
     /// Starts that failed in a row.
-    #[serde(default)]
     pub dispatch_failures: u32,
+    /// What few of them say.
+    pub extras: Seldom<RequestExtras>,
+}
+
+/// What few slings say.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RequestExtras {
+    /// Instructions in plain language.
+    pub args: Option<String>,
+    /// `key=value` lines.
+    pub vars: Option<String>,
+    /// Merge strategy.
+    pub merge: Option<Merge>,
+    /// Base branch of the worktree.
+    pub base_branch: Option<String>,
+    /// The account whose cap counts.
+    pub account: Option<AccountName>,
+    /// Agent override.
+    pub agent: Option<String>,
+    /// Execution mode, `ralph` for a fresh session per step.
+    pub mode: Option<String>,
     /// What the last one said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<String>,
 }
 
-/// One request to run one bead.
+/// One request to run one bead. It also has what stands in [`ContextExtras`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "stored::StoredContext", into = "stored::StoredContext")]
 pub struct Context {
     /// Its id.
     pub id: ContextId,
@@ -86,69 +84,55 @@ pub struct Context {
     pub priority: u8,
     /// Position of the first context of this request in the log; breaks ties in order.
     pub order: u64,
-    /// Not before this time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub not_before: Option<Timestamp>,
-    /// Not started by then: expired.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deadline: Option<Timestamp>,
-    /// Short rest after a failed start; a manual pass ignores it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rest_until: Option<Timestamp>,
     /// Held back by a person.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
-    /// By whom.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held_by: Option<String>,
-    /// Which executor.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub executor: Option<String>,
-    /// It runs a task of the HTTP API, with its own lane, limits and number of attempts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task: Option<TaskPlace>,
-    /// It is given to an agent instead of being started here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub assign: Option<Assign>,
-    /// The order by which an agent has it now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sent: Option<Order>,
-    /// Agents that had it and let it go.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub passed: Vec<Passed>,
     /// Taken by force although somebody else is on it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forced: bool,
     /// Its start does not wake the rig.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_boot: bool,
     /// Attempts that crashed so far.
-    #[serde(default)]
     pub crashes: u32,
     /// Attempts that found their service unavailable so far.
-    #[serde(default)]
     pub unavailables: u32,
+    /// Set once, when it closes.
+    pub closed: Option<ContextClosed>,
+    /// What few of them have.
+    pub extras: Seldom<ContextExtras>,
+}
+
+/// What few requests have.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ContextExtras {
+    /// Not before this time.
+    pub not_before: Option<Timestamp>,
+    /// Not started by then: expired.
+    pub deadline: Option<Timestamp>,
+    /// Short rest after a failed start; a manual pass ignores it.
+    pub rest_until: Option<Timestamp>,
+    /// By whom.
+    pub held_by: Option<String>,
+    /// Which executor.
+    pub executor: Option<String>,
+    /// It runs a task of the HTTP API, with its own lane, limits and number of attempts.
+    pub task: Option<TaskPlace>,
+    /// It is given to an agent instead of being started here.
+    pub assign: Option<Assign>,
+    /// The order by which an agent has it now.
+    pub sent: Option<Order>,
+    /// Agents that had it and let it go.
+    pub passed: Vec<Passed>,
     /// How long earlier attempts ran.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub active: Millis,
     /// What all attempts so far have cost.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub cost: Usd,
     /// Preemptions in a row that cost it all it had done since it started.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub pushed_out: u32,
     /// It was pushed out, and goes ahead of everything else from then on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ahead_from: Option<Timestamp>,
     /// Where the next attempt goes on.
-    #[serde(default, skip_serializing_if = "is_default")]
     pub resume: Resume,
     /// The context this one succeeds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predecessor: Option<ContextId>,
-    /// Set once, when it closes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub closed: Option<ContextClosed>,
 }
 
 /// How a request is given to an agent.
@@ -418,7 +402,7 @@ impl State {
                     work.context = Some(id.clone());
                 }
                 self.set_verdict(&bead, None);
-                self.contexts.insert(id.clone(), Context::clone(context));
+                self.contexts.insert(id.clone(), context.clone());
                 if self.open_contexts.insert(id.clone()) {
                     self.count_priority(context.priority, true);
                 }
@@ -479,7 +463,7 @@ impl State {
         self.unqueue(id);
         self.unpromise(id);
         self.order_is_over(id, reason, at);
-        let Some(context) = self.contexts.get_mut(id) else { return };
+        let Some(context) = self.context_mut(id) else { return };
         context.closed = Some(ContextClosed { at, reason });
         let (bead, priority) = (context.bead().clone(), context.priority);
         if self.open_contexts.remove(id) {
@@ -501,7 +485,7 @@ impl State {
 
     fn change_context(&mut self, id: &ContextId, change: impl FnOnce(&mut Context)) {
         self.unqueue(id);
-        let Some(context) = self.contexts.get_mut(id) else { return };
+        let Some(context) = self.context_mut(id) else { return };
         change(context);
         let bead = context.bead().clone();
         self.touch_context(id);
@@ -509,19 +493,9 @@ impl State {
         self.refresh_context(id);
     }
 
-    /// A context by id.
-    pub fn context(&self, id: &ContextId) -> Option<&Context> {
-        self.contexts.get(id)
-    }
-
-    /// All contexts, open and closed.
-    pub fn contexts(&self) -> impl Iterator<Item = &Context> {
-        self.contexts.values()
-    }
-
     /// The open contexts, oldest id first.
     pub fn open_contexts(&self) -> impl Iterator<Item = &Context> {
-        self.open_contexts.iter().filter_map(|id| self.contexts.get(id))
+        self.open_contexts.iter().filter_map(|id| self.contexts.get(id)).map(|context| &**context)
     }
 
     fn count_priority(&mut self, priority: u8, one_more: bool) {

@@ -31,7 +31,7 @@ impl State {
     pub(crate) fn taken_off(&self, entry: &BeadEntry) -> bool {
         let fed = self.convoys_tracking(&entry.bead.id).filter_map(|convoy| convoy.fed_since).max();
         let fed = fed.or_else(|| self.offered_when_ready(entry).then_some(Timestamp::default()));
-        let last = entry.work.last_context.as_ref().and_then(|id| self.contexts.get(id)?.closed.as_ref());
+        let last = entry.work.last_context.as_ref().and_then(|id| self.context(id)?.closed.as_ref());
         let (Some(since), Some(last)) = (fed, last) else { return false };
         last.reason == CloseReason::Cleared && last.at >= since
     }
@@ -73,6 +73,9 @@ impl State {
 
     /// Whether the next pass is to feed this bead.
     pub(crate) fn derive_hunger(&self, id: &BeadId) -> bool {
+        if self.beads.is_at_rest(id) {
+            return false;
+        }
         let wanted = self.beads.get(id).filter(|entry| self.will_be_fed(entry));
         wanted.is_some_and(|entry| !self.has_reason_besides_room(entry, None))
     }

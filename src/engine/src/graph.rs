@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::BeadId;
-use crate::bead::{DepKind, Dependency, End};
+use crate::bead::{Counts, DepKind, Dependency, End};
 use crate::state::State;
 
 /// Whether some beads may wait for themselves. While none do, which is the rule, nobody looks for cycles.
@@ -72,9 +72,10 @@ impl State {
 
     /// Recounts one bead's blockers; what follows from it for the queue is left to the caller.
     pub(crate) fn set_open_blockers(&mut self, id: &BeadId) {
-        let count = self.count_open_blockers(id);
-        if let Some(entry) = self.beads.get_mut(id) {
-            entry.open_blockers = count;
+        let Some(number) = self.beads.number(id) else { return };
+        let open_blockers = self.count_open_blockers_at(number);
+        if let Some(counts) = self.beads.counts(number) {
+            self.beads.set_counts(number, Counts { open_blockers, ..counts });
         }
     }
 
@@ -119,10 +120,11 @@ impl State {
 
     /// One more of its blockers is done, or no longer is.
     fn adjust_open_blockers(&mut self, holder: &BeadId, is_done: bool) {
-        let Some(entry) = self.beads.get_mut(holder) else { return };
-        let count = entry.open_blockers;
+        let Some(number) = self.beads.number(holder) else { return };
+        let Some(counts) = self.beads.counts(number) else { return };
+        let count = counts.open_blockers;
         let count = if is_done { count.saturating_sub(1) } else { count + 1 };
-        entry.open_blockers = count;
+        self.beads.set_counts(number, Counts { open_blockers: count, ..counts });
         if count == 0 || (count == 1 && !is_done) {
             self.spread_blocked(holder);
         }
@@ -146,32 +148,43 @@ impl State {
 
     fn set_blocked(&mut self, id: &BeadId) {
         let blocked = self.derive_blocked(id);
-        if let Some(entry) = self.beads.get_mut(id) {
-            entry.blocked = blocked;
+        if let Some(number) = self.beads.number(id)
+            && let Some(counts) = self.beads.counts(number)
+        {
+            self.beads.set_counts(number, Counts { blocked, ..counts });
         }
-        self.refresh_bead(id);
+        // Nothing about a bead at rest depends on it.
+        if !self.beads.is_at_rest(id) {
+            self.refresh_bead(id);
+        }
     }
 
     /// Whether a bead, or an open ancestor of it, has an open blocker. Parent cycles are walked once.
     pub(crate) fn derive_blocked(&self, id: &BeadId) -> bool {
-        let Some(entry) = self.beads.get(id) else { return false };
-        if entry.open_blockers > 0 {
+        self.beads.number(id).is_some_and(|number| self.derive_blocked_at(number))
+    }
+
+    pub(crate) fn derive_blocked_at(&self, number: u32) -> bool {
+        let Some(counts) = self.beads.counts(number) else { return false };
+        if counts.open_blockers > 0 {
             return true;
         }
-        if !entry.bead.dependencies.iter().any(|d| d.kind == DepKind::ParentChild) {
+        let parents =
+            |number| self.beads.ends(number).iter().filter(|end| end.is_parent()).map(|end| end.number());
+        let mut pending: Vec<u32> = parents(number).collect();
+        if pending.is_empty() {
             return false;
         }
-        let mut seen = BTreeSet::from([id.clone()]);
-        let mut pending: Vec<BeadId> = self.parents_of(id).cloned().collect();
+        let mut seen = BTreeSet::from([number]);
         while let Some(next) = pending.pop() {
-            let Some(ancestor) = self.beads.get(&next) else { continue };
-            if ancestor.bead.is_closed() || !seen.insert(next.clone()) {
+            let Some(ancestor) = self.beads.counts(next) else { continue };
+            if self.beads.is_closed_at(next) || !seen.insert(next) {
                 continue;
             }
             if ancestor.open_blockers > 0 {
                 return true;
             }
-            pending.extend(self.parents_of(&next).cloned());
+            pending.extend(parents(next));
         }
         false
     }

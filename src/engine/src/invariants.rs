@@ -152,7 +152,7 @@ impl State {
             if let Some(other) = live.insert(bead, &dispatch.id) {
                 return Err(Violation(format!("{bead} runs twice: {other} and {}", dispatch.id)));
             }
-            let context_open = self.contexts.get(&dispatch.context).is_some_and(Context::is_open);
+            let context_open = self.context(&dispatch.context).is_some_and(Context::is_open);
             ensure(context_open == dispatch.running_at.is_none(), || {
                 format!("{}: running {:?} but context open {context_open}", dispatch.id, dispatch.running_at)
             })?;
@@ -261,7 +261,8 @@ impl State {
     fn check_queue(&self) -> Result<(), Violation> {
         self.queue.check().map_err(Violation)?;
         let started = |c: &&Context| c.is_open() && c.assign.is_none() && self.could_start(c);
-        let derived: BTreeSet<&ContextId> = self.contexts.values().filter(started).map(|c| &c.id).collect();
+        let contexts = self.contexts.values().map(AsRef::as_ref);
+        let derived: BTreeSet<&ContextId> = contexts.filter(started).map(|c| &c.id).collect();
         let queued: BTreeSet<&ContextId> = self.queue.ids().collect();
         ensure(derived == queued, || format!("queue {queued:?}, derived {derived:?}"))?;
         for context in self.open_contexts() {
@@ -344,8 +345,8 @@ impl State {
         same("last dispatch", self.last_dispatch_at == other.last_dispatch_at)?;
         same("rigs", self.rigs == other.rigs)?;
         same("beads", self.beads == other.beads)?;
-        same("contexts", self.contexts == other.contexts)?;
-        same("dispatches", self.dispatches == other.dispatches)?;
+        same("contexts", self.contexts().eq(other.contexts()))?;
+        same("dispatches", self.dispatches().eq(other.dispatches()))?;
         same("convoys", self.convoys == other.convoys)?;
         same("merges", self.merges == other.merges)?;
         same("lines of merges", self.merge_lines == other.merge_lines)?;

@@ -59,7 +59,7 @@ impl Numbers {
 }
 
 #[inline]
-fn hash_of<K: Hash + ?Sized>(key: &K) -> u64 {
+pub(crate) fn hash_of<K: Hash + ?Sized>(key: &K) -> u64 {
     let mut hasher = FoldHasher::default();
     key.hash(&mut hasher);
     hasher.finish()

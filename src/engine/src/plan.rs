@@ -154,7 +154,7 @@ impl State {
     }
 
     pub(crate) fn start_of(&self, context: &ContextId, now: Timestamp) -> Option<Dispatch> {
-        let context = self.contexts.get(context)?;
+        let context = self.context(context)?;
         let attempt = self.beads.get(context.bead())?.work.attempts + 1;
         let rig = context.fields.target_rig.clone();
         let of_rig = || self.rigs.get(&rig).and_then(|r| r.executor.clone());

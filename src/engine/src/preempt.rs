@@ -126,7 +126,7 @@ impl State {
     }
 
     fn set_yield(&mut self, victim: &DispatchId, since: Option<Timestamp>) {
-        if let Some(dispatch) = self.dispatches.get_mut(victim).filter(|d| d.is_live()) {
+        if let Some(dispatch) = self.dispatch_mut(victim).filter(|d| d.is_live()) {
             dispatch.yield_asked = since;
             self.touch_dispatch(victim);
         }
@@ -141,7 +141,7 @@ impl State {
     pub fn next_preemption(&self) -> Option<Timestamp> {
         match &self.preemption {
             Some(cycle) => {
-                let asked = self.dispatches.get(&cycle.victim).is_some_and(|victim| victim.stop.is_none());
+                let asked = self.dispatch(&cycle.victim).is_some_and(|victim| victim.stop.is_none());
                 asked.then_some(cycle.until)
             }
             None => match self.preemption_outlook(self.clock) {
@@ -164,7 +164,7 @@ impl State {
             if !is_more_urgent(priority, *least, threshold) {
                 break;
             }
-            let Some(context) = self.contexts.get(&id) else { continue };
+            let Some(context) = self.context(&id) else { continue };
             let full = self.full_limits(context);
             if full.is_empty() || self.is_being_freed(&full) {
                 continue;
@@ -173,7 +173,7 @@ impl State {
                 if !is_more_urgent(priority, *other, threshold) {
                     break;
                 }
-                let Some(dispatch) = self.dispatches.get(victim) else { continue };
+                let Some(dispatch) = self.dispatch(victim) else { continue };
                 let Some(from) =
                     self.may_give_way_from(dispatch).filter(|_| self.would_free(dispatch, &full))
                 else {
@@ -221,7 +221,7 @@ impl State {
 
     /// How long a dispatch is left alone: longer each time its work was for nothing.
     fn protection(&self, dispatch: &Dispatch) -> Millis {
-        let in_vain = self.contexts.get(&dispatch.context).map_or(0, |context| context.pushed_out);
+        let in_vain = self.context(&dispatch.context).map_or(0, |context| context.pushed_out);
         let least = self.settings.preemption.min_run.0;
         // Also who need not be left alone at first is so after a preemption for nothing, or he would never get on.
         let least = if in_vain > 0 { least.max(LEAST_DOUBLED) } else { least };
@@ -237,13 +237,13 @@ impl State {
     /// Why a preemption makes no sense any more, if so.
     pub(crate) fn is_moot(&self, cycle: &Cycle) -> Option<String> {
         let Cycle { victim, bead, context, by_hand, .. } = cycle;
-        let Some(dispatch) = self.dispatches.get(victim).filter(|d| d.is_live()) else {
+        let Some(dispatch) = self.dispatch(victim).filter(|d| d.is_live()) else {
             return Some(format!("{victim} has ended"));
         };
         if self.is_stopped() {
             return Some("nothing may start at present".to_owned());
         }
-        let waiting = self.contexts.get(context).filter(|c| c.is_open() && self.is_ready(&c.id));
+        let waiting = self.context(context).filter(|c| c.is_open() && self.is_ready(&c.id));
         let Some(waiting) = waiting else { return Some(format!("{bead} does not wait for room any more")) };
         let full = self.full_limits(waiting);
         if full.is_empty() {
@@ -255,7 +255,7 @@ impl State {
         if *by_hand {
             return None;
         }
-        let own = self.contexts.get(&dispatch.context).map_or(0, |context| context.priority);
+        let own = self.context(&dispatch.context).map_or(0, |context| context.priority);
         if !is_more_urgent(waiting.priority, own, self.settings.preemption.threshold) {
             return Some(format!("{bead} is not much more urgent any more"));
         }

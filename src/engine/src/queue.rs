@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -129,8 +130,8 @@ impl OrderKey {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Class {
     items: BTreeMap<OrderKey, ContextId>,
-    /// The same, the most urgent first, whatever order ageing makes of them.
-    urgency: BTreeMap<(Reverse<u8>, OrderKey), ContextId>,
+    /// Their places, the most urgent first, whatever order ageing makes of them.
+    urgency: BTreeSet<(Reverse<u8>, OrderKey)>,
     /// The full limit this class waits for, if it does.
     waits_on: Option<Limit>,
 }
@@ -151,7 +152,7 @@ struct LaneState {
     waiting: u64,
     /// The place of the first of them.
     first: Option<OrderKey>,
-    heads: BTreeSet<(OrderKey, ClassKey)>,
+    heads: BTreeSet<(OrderKey, Arc<ClassKey>)>,
 }
 
 impl LaneState {
@@ -162,15 +163,18 @@ impl LaneState {
     }
 }
 
+/// Where a context stands: its class, which many share, its order there and its priority.
+type Standing = (Arc<ClassKey>, OrderKey, u8);
+
 /// The ready queue of the town.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Queue {
-    places: BTreeMap<ContextId, (ClassKey, OrderKey, u8)>,
-    classes: BTreeMap<ClassKey, Class>,
+    places: BTreeMap<ContextId, Standing>,
+    classes: BTreeMap<Arc<ClassKey>, Class>,
     lanes: BTreeMap<Lane, LaneState>,
     /// Lanes that offer something, in the order they are served; equal ones by what they offer.
     serving: BTreeSet<(u64, u64, OrderKey, Lane)>,
-    waiting: BTreeMap<Limit, BTreeSet<ClassKey>>,
+    waiting: BTreeMap<Limit, BTreeSet<Arc<ClassKey>>>,
     /// Classes that need no worker.
     without_worker: usize,
     /// Lanes of tasks in which somebody stands.
@@ -193,7 +197,8 @@ impl Queue {
 
     /// Puts a context where it belongs, also if it stands elsewhere.
     pub(crate) fn insert(&mut self, id: &ContextId, class: ClassKey, order: OrderKey, priority: u8) {
-        let place = (class, order, priority);
+        let known = self.classes.get_key_value(&class).map(|(known, _)| Arc::clone(known));
+        let place = (known.unwrap_or_else(|| Arc::new(class)), order, priority);
         if self.places.get(id) == Some(&place) {
             return;
         }
@@ -210,9 +215,9 @@ impl Queue {
             lane.waiting += 1;
             lane.first = Some(lane.first.map_or(order, |first| first.min(order)));
         });
-        let members = self.classes.entry(class.clone()).or_default();
+        let members = self.classes.entry(Arc::clone(class)).or_default();
         members.items.insert(order, id.clone());
-        members.urgency.insert((Reverse(priority), order), id.clone());
+        members.urgency.insert((Reverse(priority), order));
         self.offer_head(class);
         self.places.insert(id.clone(), place);
     }
@@ -243,7 +248,7 @@ impl Queue {
         loop {
             let (.., lane) = self.serving.first()?;
             let (_, class) = self.lanes.get(lane)?.heads.first()?;
-            let class = class.clone();
+            let class = Arc::clone(class);
             let full = class.limits.iter().find(|limit| !has_room(limit)).cloned();
             match full {
                 Some(full) => self.wait_on(class, full),
@@ -272,10 +277,13 @@ impl Queue {
 
     /// The most urgent context of each class, by priority and then as they stand in their lanes.
     pub(crate) fn most_urgent(&self) -> Vec<(u8, ContextId)> {
-        let heads = self.classes.values().filter_map(|class| class.urgency.iter().next());
-        let mut heads: Vec<_> = heads.collect();
-        heads.sort_unstable_by_key(|(key, _)| **key);
-        heads.into_iter().map(|((Reverse(priority), _), id)| (*priority, id.clone())).collect()
+        let head = |class: &Class| {
+            let first @ (_, order) = *class.urgency.first()?;
+            Some((first, class.items.get(&order)?.clone()))
+        };
+        let mut heads: Vec<_> = self.classes.values().filter_map(head).collect();
+        heads.sort_unstable_by_key(|(key, _)| *key);
+        heads.into_iter().map(|((Reverse(priority), _), id)| (priority, id)).collect()
     }
 
     /// A limit has room again: what waited for it comes back.
@@ -310,12 +318,12 @@ impl Queue {
         }
     }
 
-    fn head_of(&self, class: &ClassKey) -> Option<(OrderKey, ClassKey)> {
-        let members = self.classes.get(class)?;
+    fn head_of(&self, class: &ClassKey) -> Option<(OrderKey, Arc<ClassKey>)> {
+        let (class, members) = self.classes.get_key_value(class)?;
         if members.waits_on.is_some() {
             return None;
         }
-        members.items.keys().next().map(|order| (*order, class.clone()))
+        members.items.keys().next().map(|order| (*order, Arc::clone(class)))
     }
 
     fn withdraw_head(&mut self, class: &ClassKey) {
@@ -334,7 +342,7 @@ impl Queue {
         }
     }
 
-    fn wait_on(&mut self, class: ClassKey, limit: Limit) {
+    fn wait_on(&mut self, class: Arc<ClassKey>, limit: Limit) {
         self.withdraw_head(&class);
         if let Some(members) = self.classes.get_mut(&class) {
             members.waits_on = Some(limit.clone());

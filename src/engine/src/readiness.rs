@@ -105,7 +105,7 @@ impl State {
         let Some(entry) = self.beads.get(bead) else {
             return vec![Reason::new(ReasonCode::NotDispatchable, "no such bead")];
         };
-        self.reasons_of(entry, entry.work.context.as_ref().and_then(|id| self.contexts.get(id)))
+        self.reasons_of(entry, entry.work.context.as_ref().and_then(|id| self.context(id)))
     }
 
     /// As `reasons`, for whoever has the bead and its open context at hand already.
@@ -440,8 +440,7 @@ impl State {
                 Reason::new(C::CircuitBroken, format!("failed to start too often; {}", retry()))
             }),
             Some(Verdict::Failed | Verdict::Unavailable) => tell(C::RetriesExhausted, &|| {
-                let last =
-                    entry.work.last_context.as_ref().and_then(|c| self.contexts.get(c)?.closed.as_ref());
+                let last = entry.work.last_context.as_ref().and_then(|c| self.context(c)?.closed.as_ref());
                 let expired = last.is_some_and(|c| c.reason == CloseReason::Expired);
                 let stopped = self.last_stop_of(&entry.bead.id).filter(|r| r.recovery() == Recovery::Failed);
                 let what = match stopped {

@@ -26,7 +26,7 @@ impl State {
         if self.hungry.contains(id) != self.derive_hunger(id) {
             return Some(format!("{id}: whether its convoy wants it started is wrong"));
         }
-        let context = entry.work.context.as_ref().and_then(|c| self.contexts.get(c))?;
+        let context = entry.work.context.as_ref().and_then(|c| self.context(c))?;
         let queued = self.is_ready(&context.id);
         (queued != (self.could_start(context) && context.sent.is_none()))
             .then(|| format!("{id}: queued {queued} is wrong"))
@@ -40,11 +40,13 @@ impl Tx<'_> {
         let after = from.cloned().map_or(Bound::Unbounded, Bound::Excluded);
         let slice: Vec<BeadId> =
             self.state().beads.ids_in((after, Bound::Unbounded)).take(count).cloned().collect();
-        for id in &slice {
+        // Nothing happens to those at rest.
+        let awake: Vec<&BeadId> = slice.iter().filter(|id| !self.state().beads.is_at_rest(id)).collect();
+        for id in &awake {
             self.close_if_stale(id);
             self.recover_hook(id, None);
         }
-        let different = slice.iter().find_map(|id| self.state().difference(self.state().bead(id)?));
+        let different = awake.iter().find_map(|id| self.state().difference(self.state().bead(id)?));
         let slots = self.state().check_slots().err().filter(|_| from.is_none());
         if let Some(difference) = different.or(slots.as_ref().map(Violation::to_string)) {
             self.emit(TownEvent::Repaired { difference });

@@ -169,7 +169,7 @@ impl State {
     fn current_context(&self, bead: &BeadId) -> Option<&Context> {
         let work = self.work(bead)?;
         let id = work.context.as_ref().or(work.last_context.as_ref())?;
-        self.contexts.get(id)
+        self.context(id)
     }
 
     /// The budgets that what this bead costs is taken from.
@@ -185,8 +185,8 @@ impl State {
         if let Some(work) = self.work_mut(&bead) {
             work.cost += usd;
         }
-        let context = self.dispatches.get(id).map(|dispatch| dispatch.context.clone());
-        if let Some(context) = context.and_then(|context| self.contexts.get_mut(&context)) {
+        let context = self.dispatch(id).map(|dispatch| dispatch.context.clone());
+        if let Some(context) = context.and_then(|context| self.context_mut(&context)) {
             context.cost += usd;
             let id = context.id.clone();
             self.touch_context(&id);

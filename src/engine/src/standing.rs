@@ -69,7 +69,7 @@ impl State {
             return Some(Standing::Running);
         }
         if let Some(context) = &entry.work.context {
-            let ordered = self.contexts.get(context).is_some_and(|context| context.sent.is_some());
+            let ordered = self.context(context).is_some_and(|context| context.sent.is_some());
             return Some(if ordered { Standing::Assigned } else { self.waiting(entry) });
         }
         Some(match entry.work.verdict {
@@ -167,7 +167,7 @@ impl State {
             // Its branch is merged, its tracker closes it, or its time runs out and it is tried again.
             return self.merges.get(&entry.bead.id).is_none_or(|merge| merge.problem().is_none());
         }
-        let context = entry.work.context.as_ref().and_then(|id| self.contexts.get(id));
+        let context = entry.work.context.as_ref().and_then(|id| self.context(id));
         let never_room =
             |c: &Context| c.assign.is_none() && c.limits().any(|limit| self.room(&limit).max == Some(0));
         let scheduled = context.map_or(self.will_be_fed(entry), |context| !never_room(context));

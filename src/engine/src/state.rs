@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::agent::{Agent, Roster};
 use crate::alert::Alert;
-use crate::bead::{Beads, Marks, Verdict, Work};
+use crate::bead::{Beads, Counts, Marks, Verdict, Work};
 use crate::capacity::Limit;
 use crate::checkpoint::Entity;
 use crate::context::Context;
@@ -44,7 +44,7 @@ pub struct State {
     pub(crate) last_dispatch_at: Option<Timestamp>,
     pub(crate) rigs: BTreeMap<RigName, Rig>,
     pub(crate) beads: Beads,
-    pub(crate) contexts: BTreeMap<ContextId, Context>,
+    pub(crate) contexts: BTreeMap<ContextId, Box<Context>>,
     pub(crate) dispatches: BTreeMap<DispatchId, Dispatch>,
     pub(crate) convoys: BTreeMap<ConvoyId, Convoy>,
     pub(crate) alerts: BTreeMap<AlertId, Alert>,
@@ -150,18 +150,17 @@ impl State {
         self.children.clear();
         self.tracking.clear();
         self.convoy_open_beads.clear();
-        let beads: Vec<BeadId> = self.beads.keys().cloned().collect();
-        for number in beads.iter().filter_map(|id| self.beads.number(id)).collect::<Vec<_>>() {
+        let beads: Vec<u32> = self.beads.keys().filter_map(|id| self.beads.number(id)).collect();
+        for number in beads.iter().copied() {
             self.index_edges(number);
-            let count = self.count_open_blockers_at(number);
-            if let Some(entry) = self.beads.at_mut(number) {
-                entry.open_blockers = count;
-            }
+            let open_blockers = self.count_open_blockers_at(number);
+            self.beads.set_counts(number, Counts { open_blockers, blocked: open_blockers > 0 });
         }
-        for id in &beads {
-            let blocked = self.derive_blocked(id);
-            if let Some(entry) = self.beads.get_mut(id) {
-                entry.blocked = blocked;
+        let has_parent = |number: &u32| self.beads.ends(*number).iter().any(|end| end.is_parent());
+        for number in beads.into_iter().filter(has_parent).collect::<Vec<_>>() {
+            let blocked = self.derive_blocked_at(number);
+            if let Some(counts) = self.beads.counts(number) {
+                self.beads.set_counts(number, Counts { blocked, ..counts });
             }
         }
         self.cycles = self.derive_cycles();
@@ -169,15 +168,14 @@ impl State {
             self.track(&convoy);
         }
         self.alert_keys = self.alerts.values().map(|alert| (alert.key.clone(), alert.id.clone())).collect();
-        let put_off = self.beads.values().filter_map(|e| Some((e.bead.defer_until?, e.bead.id.clone())));
+        let put_off = self.beads.awake().filter_map(|e| Some((e.bead.defer_until?, e.bead.id.clone())));
         self.alarms = put_off.filter(|(until, _)| *until > self.clock).collect();
-        let awaited = self.beads.values().filter_map(|e| Some((e.work.close_by?, e.bead.id.clone())));
+        let awaited = self.beads.awake().filter_map(|e| Some((e.work.close_by?, e.bead.id.clone())));
         self.awaited_closes = awaited.collect();
         self.settled =
-            self.beads.values().filter_map(|e| Some((e.bead.id.clone(), e.work.verdict?))).collect();
+            self.beads.awake().filter_map(|e| Some((e.bead.id.clone(), e.work.verdict?))).collect();
         self.open_contexts = self.contexts.values().filter(|c| c.is_open()).map(|c| c.id.clone()).collect();
         self.open_priorities = self.derive_open_priorities();
-        self.history = self.derive_history();
         self.merge_lines = self.derive_merge_lines();
         self.rebuild_hands();
         self.rebuild_queue();
@@ -214,10 +212,7 @@ impl State {
 
     /// Puts a context into the queue, or takes it out, according to the one readiness function.
     pub(crate) fn refresh_context(&mut self, id: &ContextId) {
-        let Some(context) = self.contexts.get(id) else { return };
-        if !context.is_open() {
-            return;
-        }
+        let Some(context) = self.contexts.get(id).filter(|context| context.is_open()) else { return };
         let waits = self.work(context.bead()).is_none_or(|work| work.live.is_none() && !work.lined);
         if waits {
             let ahead = context.turning_points().filter(|due| *due > self.clock);
@@ -240,6 +235,7 @@ impl State {
     pub(crate) fn unqueue(&mut self, id: &ContextId) {
         self.queue.remove(id);
         self.roster.offers.remove(id);
+        // Nothing is due about a request that rests.
         let Some(context) = self.contexts.get(id) else { return };
         for due in context.turning_points() {
             self.timers.remove(&(due, id.clone()));
@@ -314,9 +310,12 @@ impl State {
     pub(crate) fn set_verdict(&mut self, id: &BeadId, verdict: Option<Verdict>) {
         let known = self.beads.contains_key(id);
         let Some(work) = self.work_mut(id) else { return };
-        work.verdict = verdict;
-        let close_by = work.close_by.take();
-        if let Some(due) = close_by {
+        // What was never asked for has neither, and takes no memory for it.
+        if work.verdict != verdict {
+            work.verdict = verdict;
+        }
+        if let Some(due) = work.close_by {
+            work.close_by = None;
             self.awaited_closes.remove(&(due, id.clone()));
         }
         match verdict.filter(|_| known) {
@@ -341,9 +340,7 @@ impl State {
     pub(crate) fn remember(&mut self, id: &BeadId) {
         let seq = self.seq;
         if let Some(work) = self.work_mut(id) {
-            if work.history.last() != Some(&seq) {
-                work.history.push(seq);
-            }
+            work.history.add(seq);
             self.touch_bead(id);
         }
         self.refresh_task(id);
@@ -351,12 +348,15 @@ impl State {
 
     /// Forgets a bead for good, with all its requests and attempts. Nobody may wait for it.
     pub(crate) fn forget_bead(&mut self, id: &BeadId) {
+        self.bring_back(id);
         self.vanish(id);
         let Some(entry) = self.gone.remove(id) else { return };
-        let mut next = entry.work.context.or(entry.work.last_context);
+        let work = &entry.work;
+        let mut next = work.context.clone().or_else(|| work.last_context.clone());
         while let Some(context) = next.and_then(|id| self.contexts.remove(&id)) {
             self.touch_context(&context.id);
-            next = context.predecessor;
+            let before = context.predecessor.clone();
+            next = before;
         }
         for dispatch in self.dispatches_of(id).map(|dispatch| dispatch.id.clone()).collect::<Vec<_>>() {
             self.dispatches.remove(&dispatch);

@@ -2,6 +2,7 @@
 //! Written as RFC 3339 in UTC wherever a person or a script may read them.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use chrono::{DateTime, Datelike, SecondsFormat, Timelike, Utc};
@@ -11,30 +12,40 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 const FIRST_MILLI: i64 = -62_135_596_800_000;
 const LAST_MILLI: i64 = 253_402_300_799_999;
 
-/// Milliseconds since the Unix epoch, UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Timestamp(i64);
+/// Milliseconds since the Unix epoch, UTC. Kept as those since just before the year 1, which are never zero: then a time
+/// that may be none takes no more room than one that is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(NonZeroU64);
+
+impl Default for Timestamp {
+    fn default() -> Self {
+        Self::from_millis(0)
+    }
+}
 
 impl Timestamp {
     /// From milliseconds since the Unix epoch, kept within the years 1 to 9999 so that it can be written as
     /// RFC 3339 and read back unchanged.
     pub fn from_millis(millis: i64) -> Self {
-        Self(millis.clamp(FIRST_MILLI, LAST_MILLI))
+        let since_first = millis.clamp(FIRST_MILLI, LAST_MILLI) - FIRST_MILLI;
+        Self(NonZeroU64::MIN.saturating_add(since_first as u64))
     }
 
     /// Milliseconds since the Unix epoch.
     pub fn as_millis(self) -> i64 {
-        self.0
+        (self.0.get() - 1) as i64 + FIRST_MILLI
     }
 
     /// This moment plus a span, stopping at the end of time.
     pub fn after(self, span: Duration) -> Self {
-        Self::from_millis(self.0.saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))
+        Self::from_millis(
+            self.as_millis().saturating_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)),
+        )
     }
 
     /// The span from `earlier` to here; zero if it lies in the future.
     pub fn since(self, earlier: Self) -> Duration {
-        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+        Duration::from_millis(self.0.get().saturating_sub(earlier.0.get()))
     }
 
     /// Reads RFC 3339 with any number of fractional digits and any offset.
@@ -114,7 +125,7 @@ impl Timestamp {
     /// `2026-11-16T09:30:00.000Z`. By hand, because every event and every row of a list holds one: chrono takes
     /// several times as long. Years beyond four digits are left to chrono.
     fn write_rfc3339(self, out: &mut [u8; 24]) -> Option<&str> {
-        let time = DateTime::<Utc>::from_timestamp_millis(self.0)?;
+        let time = DateTime::<Utc>::from_timestamp_millis(self.as_millis())?;
         let year = u32::try_from(time.year()).ok().filter(|y| *y <= 9999)?;
         let milli = time.timestamp_subsec_millis();
         let fields = [
@@ -137,12 +148,18 @@ impl Timestamp {
     }
 }
 
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(text) = self.write_rfc3339(&mut [0; 24]) {
             return f.write_str(text);
         }
-        let time = DateTime::<Utc>::from_timestamp_millis(self.0).unwrap_or_default();
+        let time = DateTime::<Utc>::from_timestamp_millis(self.as_millis()).unwrap_or_default();
         f.write_str(&time.to_rfc3339_opts(SecondsFormat::Millis, true))
     }
 }

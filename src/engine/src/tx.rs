@@ -65,6 +65,7 @@ impl<'a> Tx<'a> {
     /// What was decided.
     pub fn finish(self) -> Vec<Recorded> {
         self.state.settle_cycles();
+        self.state.beads.look_away();
         self.events
     }
 }

@@ -25,7 +25,7 @@ impl State {
         if dispatch.ended.is_some() || dispatch.stop.is_some() {
             return Vec::new();
         }
-        let context = self.contexts.get(&dispatch.context);
+        let context = self.context(&dispatch.context);
         let deadline = context.and_then(|context| context.deadline).map(|at| (at, Due::Deadline));
         if dispatch.is_action() {
             // It uses no worker, writes nothing, and ends by its deadline.
@@ -46,7 +46,7 @@ impl State {
     /// What earlier attempts of its request left of the active time; none if there is no cap.
     pub fn active_time_left(&self, dispatch: &Dispatch) -> Option<Millis> {
         let cap = Some(self.settings.hard_cap).filter(|cap| cap.0 > 0)?;
-        let used = self.contexts.get(&dispatch.context).map_or(0, |context| context.active.0);
+        let used = self.context(&dispatch.context).map_or(0, |context| context.active.0);
         Some(Millis(cap.0.saturating_sub(used)))
     }
 
@@ -58,7 +58,7 @@ impl State {
 
     /// When this dispatch must be looked at next.
     pub(crate) fn derive_look(&self, id: &DispatchId) -> Option<Timestamp> {
-        let dispatch = self.dispatches.get(id)?;
+        let dispatch = self.dispatch(id)?;
         self.dues(dispatch).first().map(|(at, _)| *at)
     }
 
@@ -70,7 +70,7 @@ impl State {
     /// Live dispatches that were or would be reported as silent at this time, and since when they are. Whoever can look
     /// at what they wrote may know better.
     pub fn silent_dispatches(&self, now: Timestamp) -> Vec<(DispatchId, Timestamp)> {
-        let due = self.looks.due(now).filter_map(|id| self.dispatches.get(id));
+        let due = self.looks.due(now).filter_map(|id| self.dispatch(id));
         let silent = due.filter(|dispatch| {
             self.dues(dispatch).iter().any(|(at, due)| *at <= now && *due == Due::Silence)
         });

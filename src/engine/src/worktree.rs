@@ -98,7 +98,7 @@ impl State {
 
     /// Whether the bead is scheduled to go on in a worktree.
     fn goes_on_in(&self, bead: &BeadId, made_for: &DispatchId) -> bool {
-        let context = self.work(bead).and_then(|work| self.contexts.get(work.context.as_ref()?));
+        let context = self.work(bead).and_then(|work| self.context(work.context.as_ref()?));
         let resumed = context.and_then(|context| context.resume.worktree.as_ref());
         resumed.is_some_and(|worktree| worktree.made_for == *made_for)
     }

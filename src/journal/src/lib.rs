@@ -25,7 +25,7 @@ pub use lease::{Holder, Lease, LeaseError, Role};
 pub use query::EventQuery;
 pub use reader::Reader;
 pub use repair::{Damage, Loss, Repaired};
-pub use row::{EntityRow, Loaded, Row};
+pub use row::{EntityRow, Loaded, Piece, Row};
 pub use schema::SCHEMA_VERSION;
 pub use wal::OtherDisk;
 pub use writer::Journal;

@@ -8,7 +8,10 @@ use yard_engine::{Seq, Timestamp};
 
 use crate::chain::{Content, Sealer};
 use crate::row::RawEvent;
-use crate::{EntityRow, JournalError, Loaded, Row};
+use crate::{EntityRow, JournalError, Loaded, Piece, Row};
+
+/// So many rows are handed out together.
+const PIECE: usize = 1000;
 
 /// A place in the log and the sum there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,28 +220,49 @@ fn text(bytes: Vec<u8>) -> (String, bool) {
 
 /// The checkpoint and the events after it, or where they are damaged.
 pub(crate) fn load(conn: &Connection, noted: Option<Link>) -> Result<(Loaded, Link), JournalError> {
-    /// Reserved at most; a damaged last number must not exhaust the memory.
-    const RESERVE: u64 = 1 << 20;
+    let mut loaded = Loaded::default();
+    let (checkpoint_seq, last) = load_in_pieces(conn, noted, &mut |piece| match piece {
+        Piece::Entities(mut entities) => loaded.entities.append(&mut entities),
+        Piece::Tail { mut events, .. } => loaded.tail.append(&mut events),
+    })?;
+    Ok((Loaded { checkpoint_seq, ..loaded }, last))
+}
 
+/// The same, handed out as it is read. Says where the checkpoint stands. What was handed out before an error counts for
+/// nothing.
+pub(crate) fn load_in_pieces(
+    conn: &Connection,
+    noted: Option<Link>,
+    take: &mut dyn FnMut(Piece),
+) -> Result<(Seq, Link), JournalError> {
     let meta = meta(conn)?;
-    let end = tip(conn, &meta, noted)?;
-    let mut entities = Vec::new();
+    tip(conn, &meta, noted)?;
+    let mut entities = Vec::with_capacity(PIECE);
     let content = walk_entities(conn, |entity, sealed| {
         if !sealed {
             return Err(JournalError::CorruptEntity { kind: entity.kind, id: entity.id });
         }
         entities.push(entity);
+        if entities.len() == PIECE {
+            take(Piece::Entities(std::mem::replace(&mut entities, Vec::with_capacity(PIECE))));
+        }
         Ok(())
     })?;
+    take(Piece::Entities(entities));
     if meta.content.is_some_and(|it| it != content) {
         return Err(JournalError::CorruptCheckpoint);
     }
     let from = link_at(conn, &meta, meta.checkpoint)?;
-    let mut tail: Vec<Row> = Vec::with_capacity((end.seq.0 - from.seq.0).min(RESERVE) as usize);
+    let checkpoint = meta.checkpoint;
+    let mut events: Vec<Row> = Vec::new();
     let last = walk(conn, from, |event, verdict| {
         verdict?;
-        tail.push(event.to_row()?);
+        events.push(event.to_row()?);
+        if events.len() == PIECE {
+            take(Piece::Tail { checkpoint, events: std::mem::take(&mut events) });
+        }
         Ok(ControlFlow::Continue(()))
     })?;
-    Ok((Loaded { checkpoint_seq: meta.checkpoint, entities, tail }, last))
+    take(Piece::Tail { checkpoint, events });
+    Ok((checkpoint, last))
 }

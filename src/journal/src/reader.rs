@@ -14,7 +14,7 @@ use crate::check::{self, CheckReport};
 use crate::load::Link;
 use crate::query::{self, EventQuery};
 use crate::schema::{self, Found};
-use crate::{JournalError, Loaded, Row, load, tip, wal};
+use crate::{JournalError, Loaded, Piece, Row, load, tip, wal};
 
 /// A read-only view of the log. Each call sees one moment of it, and later calls see what was appended meanwhile.
 pub struct Reader {
@@ -39,6 +39,11 @@ impl Reader {
     /// The last checkpoint and all events after it, verified.
     pub fn load(&self) -> Result<Loaded, JournalError> {
         self.read(|conn, noted| load::load(conn, noted).map(|(loaded, _)| loaded))
+    }
+
+    /// The same, handed out as it is read. What was handed out before an error counts for nothing.
+    pub fn load_in_pieces(&self, take: &mut dyn FnMut(Piece)) -> Result<(), JournalError> {
+        self.read(|conn, noted| load::load_in_pieces(conn, noted, take).map(|_| ()))
     }
 
     /// The last event in the log; 0 if there never was one.

@@ -40,6 +40,20 @@ pub struct Loaded {
     pub tail: Vec<Row>,
 }
 
+/// A part of [`Loaded`], as it is read: all entities come before the tail, which comes even if it is empty.
+#[derive(Debug)]
+pub enum Piece {
+    /// Some entities of the checkpoint.
+    Entities(Vec<EntityRow>),
+    /// Some of the events after it, in their order.
+    Tail {
+        /// The last event the checkpoint contains.
+        checkpoint: Seq,
+        /// The events.
+        events: Vec<Row>,
+    },
+}
+
 /// The columns of an event as SQLite hands them out, not yet believed.
 pub(crate) struct RawEvent<'a> {
     pub(crate) seq: Seq,

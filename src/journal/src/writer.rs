@@ -12,7 +12,7 @@ use crate::chain::Sealer;
 use crate::load::{self, Link, Meta};
 use crate::tip::{self, TipNote};
 use crate::wal::{self, WalKeeper};
-use crate::{EntityRow, JournalError, Loaded, OtherDisk, Row, schema};
+use crate::{EntityRow, JournalError, Loaded, OtherDisk, Piece, Row, schema};
 
 /// The WAL is overwritten, not shrunk, unless one huge transaction has blown it up beyond this size (in bytes).
 const WAL_KEPT: i64 = 64 << 20;
@@ -89,6 +89,21 @@ impl Journal {
         tx.finish()?;
         self.tip = tip;
         Ok(loaded)
+    }
+
+    /// The same, handed out as it is read. What was handed out before an error counts for nothing.
+    pub fn load_in_pieces(&mut self, take: &mut dyn FnMut(Piece)) -> Result<(), JournalError> {
+        let tx = self.conn.unchecked_transaction()?;
+        let (_, tip) = load::load_in_pieces(&tx, Some(self.tip), take)?;
+        tx.finish()?;
+        self.tip = tip;
+        Ok(())
+    }
+
+    /// Gives back the memory that only a busy writer needs.
+    pub fn rest(&self) {
+        // Whatever cannot be given back is kept.
+        let _ = self.conn.execute_batch("PRAGMA shrink_memory");
     }
 
     /// Stores rows that continue the log, all or none. They are durable when this returns.

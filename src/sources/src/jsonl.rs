@@ -11,6 +11,7 @@ use yard_engine::{RigName, SourceReading};
 
 use crate::details::Descriptions;
 use crate::file::{self, Contents, Stamp, Unread};
+use crate::hands::parse_together;
 use crate::ledger::Ledger;
 use crate::lines::Lines;
 use crate::news::{Finding, News, UNCERTAIN};
@@ -149,12 +150,18 @@ impl JsonlSource {
     fn take_first_lines(&mut self) -> Result<Taken, Unread> {
         let mut lines = Lines::default();
         self.ledger.begin();
-        let (stamp, steady) = file::read_in_pieces(&self.path, |piece, len| {
-            let is_first = !lines.any;
-            lines.take(&mut self.ledger, piece);
-            if is_first {
-                self.ledger.expect(lines.times(len));
-            }
+        let rig = self.ledger.rig().clone();
+        let (stamp, steady) = parse_together(&rig, |hands| {
+            let read = file::read_in_pieces(&self.path, |piece, len| {
+                if lines.any {
+                    hands.parse(piece, |parsed| lines.take_parsed(&mut self.ledger, parsed));
+                } else {
+                    lines.take(&mut self.ledger, piece);
+                    self.ledger.expect(lines.times(len));
+                }
+            });
+            hands.finish(|parsed| lines.take_parsed(&mut self.ledger, parsed));
+            read
         })?;
         Ok(Taken { lines, stamp, steady, text: Vec::new() })
     }

@@ -37,6 +37,31 @@ pub(crate) struct Ledger {
     pub(crate) parses: usize,
 }
 
+/// A record as it was parsed, which any thread may do.
+pub(crate) struct Parsed {
+    hash: u128,
+    updated: Updated,
+    /// None of what is no issue.
+    bead: Option<Arc<Bead>>,
+}
+
+impl Parsed {
+    /// Parses a record with this hash; an error says why it is none.
+    #[inline]
+    fn new(json: &[u8], hash: u128, rig: &RigName) -> Result<Self, String> {
+        let Some(record) = Record::parse(json)? else {
+            return Ok(Self { hash, updated: Updated::default(), bead: None });
+        };
+        let updated = record.updated_at().into();
+        Ok(Self { hash, updated, bead: Some(Arc::new(record.into_bead(rig.clone()))) })
+    }
+
+    /// Parses a record.
+    pub(crate) fn parse(json: &[u8], rig: &RigName) -> Result<Self, String> {
+        Self::new(json, xxh3_128(json), rig)
+    }
+}
+
 /// A bead with the record it was parsed from.
 struct Fresh {
     bead: Arc<Bead>,
@@ -134,29 +159,54 @@ impl Ledger {
     /// Takes the record that starts at `offset` of the text; an error says why it is none.
     pub(crate) fn take(&mut self, json: &[u8], offset: usize) -> Result<(), String> {
         let hash = xxh3_128(json);
-        let (mark, place) = (mark_of(hash), Place::new(offset, json.len()));
-        self.taken += 1;
-        if let Some(known) = self.known.get_mut(hash) {
-            known.seen = self.reading;
-            if let Some(slot) = self.slots.get_mut(known.slot as usize) {
-                slot.offer(self.reading, mark, known.updated, place);
-            }
+        if self.take_known(hash, offset, json.len()) {
             return Ok(());
         }
+        let parsed = Parsed::new(json, hash, &self.rig)?;
+        self.take_new(parsed, offset, json.len());
+        Ok(())
+    }
+
+    /// Takes a record of such a length at `offset` that somebody has parsed already.
+    pub(crate) fn take_parsed(&mut self, parsed: Parsed, offset: usize, len: usize) {
+        if !self.take_known(parsed.hash, offset, len) {
+            self.take_new(parsed, offset, len);
+        }
+    }
+
+    /// Takes a record if it has been there before; says whether it has.
+    #[inline]
+    fn take_known(&mut self, hash: u128, offset: usize, len: usize) -> bool {
+        self.taken += 1;
+        let Some(known) = self.known.get_mut(hash) else { return false };
+        known.seen = self.reading;
+        if let Some(slot) = self.slots.get_mut(known.slot as usize) {
+            slot.offer(self.reading, mark_of(hash), known.updated, Place::new(offset, len));
+        }
+        true
+    }
+
+    #[inline]
+    fn take_new(&mut self, parsed: Parsed, offset: usize, len: usize) {
         #[cfg(test)]
         {
             self.parses += 1;
         }
-        let Some(record) = Record::parse(json)? else {
+        let Parsed { hash, updated, bead } = parsed;
+        let Some(bead) = bead else {
             self.known.insert(hash, Updated::default(), NO_BEAD, self.reading);
-            return Ok(());
+            return;
         };
-        let updated = record.updated_at().into();
-        let slot = slot_of(record.id(), &self.descriptions, &mut self.slots, &mut self.free);
+        let (mark, place) = (mark_of(hash), Place::new(offset, len));
+        let slot = slot_of(&bead.id, &self.descriptions, &mut self.slots, &mut self.free);
         self.slots[slot as usize].offer(self.reading, mark, updated, place);
         self.known.insert(hash, updated, slot, self.reading);
-        self.fresh.push(Fresh { bead: Arc::new(record.into_bead(self.rig.clone())), mark, slot });
-        Ok(())
+        self.fresh.push(Fresh { bead, mark, slot });
+    }
+
+    /// The rig whose beads these are.
+    pub(crate) fn rig(&self) -> &RigName {
+        &self.rig
     }
 
     /// Ends a reading of `text`: the beads that changed since they were told, or `all` that it shows.

@@ -17,6 +17,7 @@ mod details;
 mod eyes;
 mod file;
 pub mod fuzzing;
+mod hands;
 mod jsonl;
 mod known;
 mod ledger;

@@ -155,7 +155,6 @@ impl<'a> Record<'a> {
                 .filter_map(|label| Some(cut(Some(&label))?.into_owned()))
                 .take(MAX_LABELS)
                 .collect(),
-            argv: None,
             closed_at: fields.closed_at.known().filter(|_| closed),
             close_reason: cut(fields.close_reason.as_ref()).filter(|_| closed).map(Cow::into_owned),
             defer_until: fields.defer_until.known(),
@@ -171,6 +170,7 @@ impl<'a> Record<'a> {
             pinned: fields.pinned.unwrap_or_default(),
             ephemeral: fields.ephemeral.unwrap_or_default(),
             is_template: fields.is_template.unwrap_or_default(),
+            argv: None,
             rare: rare.into(),
             id,
         }

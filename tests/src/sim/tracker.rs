@@ -170,6 +170,7 @@ impl World {
             pinned: false,
             ephemeral: false,
             is_template: false,
+            argv: None,
             rare: Rare::default(),
         };
         self.tracker.beads.entry(id.clone()).or_insert(fresh).dependencies = dependencies;

@@ -147,7 +147,7 @@ pub fn bead(state: &State, id: &BeadId) -> Option<BeadView> {
         assignee: bead.assignee.clone(),
         labels: bead.labels.clone(),
         dependencies: bead.dependencies.iter().map(edge).collect(),
-        argv: bead.argv.clone(),
+        argv: bead.argv.as_deref().map(<[String]>::to_vec),
         defer_until: bead.defer_until,
         pinned: bead.pinned,
         ephemeral: bead.ephemeral,

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use yard_client::{Ask, Reply, ServerRole};
 use yard_engine::plan::Scope;
-use yard_engine::{AlertId, BeadId, DispatchId, State, Timestamp};
+use yard_engine::{AlertId, BeadId, DispatchId, Seq, State, Timestamp};
 use yard_workers::{LocalPool, WorkerReport};
 
 use self::agents::{MailWaiter, MessageKey};
@@ -52,6 +52,8 @@ const LOOK_AROUND: Duration = Duration::from_secs(1);
 const SCAN_SLICE: usize = 500;
 /// Idle shims that are kept although nothing waits for them.
 const SHIMS_KEPT: usize = 4;
+/// Events after which memory is given back once there is nothing to do.
+const BUSY: u64 = 1_000;
 /// Extra time for a drain after its grace, for the shims to write their records.
 const DRAIN_SLACK: Duration = Duration::from_secs(2);
 
@@ -110,6 +112,8 @@ pub(crate) struct Core {
     next_scan: Instant,
     /// Where the safety scan goes on, while one is under way.
     scanning: Option<ScanFrom>,
+    /// How far the log was when memory was last given back.
+    rested: Option<Seq>,
 }
 
 /// The bead after which the safety scan goes on; none at its beginning.
@@ -187,6 +191,7 @@ impl Core {
             next_look: started,
             next_scan: started,
             scanning: None,
+            rested: None,
         };
         core.read_config();
         core.next_scan = core.clock.instant_after(core.store.state().settings().safety_scan.duration());
@@ -240,7 +245,20 @@ impl Core {
         if let Err(error) = self.store.checkpoint_if_due(idle) {
             self.lost_the_disk(&error);
         }
+        if idle {
+            self.rest();
+        }
         true
+    }
+
+    /// After a busy time, or when a town was just taken over: gives back the memory that only that needed.
+    fn rest(&mut self) {
+        let now = self.store.state().seq();
+        let was_busy = self.rested.is_none_or(|then| now.0.saturating_sub(then.0) >= BUSY);
+        if was_busy && self.role.dispatches_by_itself() {
+            self.rested = Some(now);
+            self.store.rest();
+        }
     }
 
     /// Takes a checkpoint, due or not.

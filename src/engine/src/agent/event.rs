@@ -164,7 +164,7 @@ impl State {
             AgentEvent::Sent { bead, context, order } => self.send_order(bead, context, order),
             AgentEvent::Withdrawn { bead, context, name, why, until } => {
                 self.end_order(context, name);
-                if let Some(context) = self.contexts.get_mut(context) {
+                if let Some(context) = self.context_mut(context) {
                     context.sent = None;
                     if *why != Withdrawal::NotReady {
                         context.passed.retain(|passed| passed.agent != *name);
@@ -254,7 +254,7 @@ impl State {
 
     fn send_order(&mut self, bead: &BeadId, id: &ContextId, order: &Order) {
         self.roster.offers.remove(id);
-        let Some(context) = self.contexts.get_mut(id) else { return };
+        let Some(context) = self.context_mut(id) else { return };
         context.sent = Some(order.clone());
         self.touch_context(id);
         self.roster.ordered.entry(order.agent.clone()).or_default().insert(id.clone());
@@ -280,7 +280,7 @@ impl State {
 
     /// A request closed whose order was not claimed; unless that is what closed it, its agent is told.
     pub(crate) fn order_is_over(&mut self, id: &ContextId, reason: CloseReason, at: Timestamp) {
-        let Some(context) = self.contexts.get_mut(id) else { return };
+        let Some(context) = self.context_mut(id) else { return };
         let Some(order) = context.sent.take() else { return };
         let bead = context.bead().clone();
         self.end_order(id, &order.agent);

@@ -89,12 +89,12 @@ impl State {
         let Some(agent) = self.agents.get(name) else { return Vec::new() };
         let ordered = self.roster.ordered.get(name).into_iter().flatten();
         let ordered = ordered.filter_map(|id| {
-            let context = self.contexts.get(id)?;
+            let context = self.context(id)?;
             let (order, bead) = (context.sent.clone()?, context.bead().clone());
             Some(Message::Order { order, bead, claim: None })
         });
         let claimed = self.claims_of(name).filter_map(|id| {
-            let order = self.dispatches.get(id)?.claim.as_ref()?.unseen()?.clone();
+            let order = self.dispatch(id)?.claim.as_ref()?.unseen()?.clone();
             Some(Message::Order { order, bead: id.bead().clone(), claim: Some(id.clone()) })
         });
         let notices = agent.notices.iter().cloned().map(Message::Notice);
@@ -106,7 +106,7 @@ impl State {
     /// Whether an agent has anything to read.
     pub fn has_mail(&self, name: &AgentName) -> bool {
         let unseen = |id: &DispatchId| {
-            let claim = self.dispatches.get(id).and_then(|dispatch| dispatch.claim.as_ref());
+            let claim = self.dispatch(id).and_then(|dispatch| dispatch.claim.as_ref());
             claim.is_some_and(|claim| claim.unseen().is_some())
         };
         self.roster.ordered.contains_key(name)
@@ -150,7 +150,7 @@ impl State {
             self.mark_order_told(&id, message);
         }
         for id in self.claims_of(name).cloned().collect::<Vec<_>>() {
-            let claim = self.dispatches.get_mut(&id).and_then(|dispatch| dispatch.claim.as_mut());
+            let claim = self.dispatch_mut(&id).and_then(|dispatch| dispatch.claim.as_mut());
             if let Some(order) = claim.and_then(|claim| claim.order.as_mut()).filter(|it| it.id == message) {
                 order.told = true;
                 self.touch_dispatch(&id);
@@ -165,7 +165,7 @@ impl State {
     }
 
     fn mark_order_told(&mut self, context: &ContextId, message: u64) {
-        let order = self.contexts.get_mut(context).and_then(|context| context.sent.as_mut());
+        let order = self.context_mut(context).and_then(|context| context.sent.as_mut());
         if let Some(order) = order.filter(|order| order.id == message) {
             order.told = true;
             self.touch_context(context);

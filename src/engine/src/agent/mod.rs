@@ -225,7 +225,7 @@ impl State {
 
     /// The order that an agent is to claim, and its bead.
     pub fn order_of(&self, name: &AgentName) -> Option<(&BeadId, &Order)> {
-        let context = self.roster.ordered.get(name)?.first().and_then(|id| self.contexts.get(id))?;
+        let context = self.roster.ordered.get(name)?.first().and_then(|id| self.context(id))?;
         Some((context.bead(), context.sent.as_ref()?))
     }
 
@@ -252,7 +252,7 @@ impl State {
 
     /// Until when a claim holds without a sign of life.
     pub fn lease_until(&self, dispatch: &DispatchId) -> Option<Timestamp> {
-        let dispatch = self.dispatches.get(dispatch)?;
+        let dispatch = self.dispatch(dispatch)?;
         let agent = self.agents.get(&dispatch.claim.as_ref()?.agent)?;
         let heard = agent.heard_at.max(dispatch.started_at);
         Some(heard.after(self.settings.agents.lease.duration()))
@@ -279,7 +279,7 @@ impl State {
         let settings = &self.settings.agents;
         let name = agent.name();
         let orders = self.roster.ordered.get(name).into_iter().flatten();
-        let order = orders.filter_map(|id| Some(self.contexts.get(id)?.sent.as_ref()?.expires_at)).min();
+        let order = orders.filter_map(|id| Some(self.context(id)?.sent.as_ref()?.expires_at)).min();
         let lease = self.claims_of(name).filter_map(|id| self.lease_until(id)).min();
         let silent = (agent.gone != Some(Gone::Offline) && lease.is_none())
             .then(|| agent.heard_at.after(settings.offline_after.duration()));

@@ -164,7 +164,7 @@ impl State {
 
     /// Lines a context up for an agent, or takes it out, according to the one readiness function.
     pub(crate) fn refresh_offer(&mut self, id: &ContextId) {
-        let Some(context) = self.contexts.get(id) else { return };
+        let Some(context) = self.context(id) else { return };
         if context.sent.is_none() && self.could_start(context) {
             let key = OrderKey::of(context, &self.settings, self.clock);
             let to = self.offered_to(context);
@@ -187,7 +187,7 @@ impl State {
     /// Who has which bead in hand, from scratch.
     pub(crate) fn rebuild_hands(&mut self) {
         self.roster.hands = Hands::default();
-        let claimed = self.beads.values().filter(|entry| entry.claimed_since.is_some());
+        let claimed = self.beads.awake().filter(|entry| entry.claimed_since.is_some());
         for bead in claimed.map(|entry| entry.bead.id.clone()).collect::<Vec<_>>() {
             self.note_hands(&bead);
         }

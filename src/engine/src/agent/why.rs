@@ -51,8 +51,7 @@ impl State {
     fn why_not_free(&self, agent: &Agent) -> Option<AgentReason> {
         let name = agent.name();
         let ordered = self.roster.ordered.get(name).into_iter().flatten();
-        let ordered: Vec<BeadId> =
-            ordered.filter_map(|id| Some(self.contexts.get(id)?.bead().clone())).collect();
+        let ordered: Vec<BeadId> = ordered.filter_map(|id| Some(self.context(id)?.bead().clone())).collect();
         let note = agent.says.as_ref().and_then(|says| says.note.as_ref());
         let note = note.map(|note| format!(": {note}")).unwrap_or_default();
         Some(match agent.state {
@@ -94,7 +93,7 @@ impl State {
             let message = "no ready bead waits for an agent; ym sling BEAD --assign gives one away";
             return reason("no-work", message, Vec::new());
         }
-        let all = self.roster.offers.ids().filter_map(|id| self.contexts.get(id));
+        let all = self.roster.offers.ids().filter_map(|id| self.context(id));
         let (mut ids, mut words) = (Vec::new(), Vec::new());
         for context in all.take(EXAMPLES) {
             let why = match self.roster.offers.reserved_for(&context.id) {

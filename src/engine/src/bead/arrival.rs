@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use smallvec::smallvec;
-
-use super::{Bead, BeadEntry, BeadStatus, Work};
+use super::{Bead, BeadEntry, BeadStatus, Counts, Work, WorkFields};
 use crate::graph::Cycles;
 use crate::state::State;
 use crate::{BeadId, Seq, Timestamp};
@@ -47,15 +45,13 @@ impl State {
         for number in &numbers {
             self.index_edges(*number);
             let count = self.count_open_blockers_at(*number);
-            if let Some(entry) = self.beads.at_mut(*number) {
-                (entry.open_blockers, entry.blocked) = (count, count > 0);
-            }
+            self.beads.set_counts(*number, Counts { open_blockers: count, blocked: count > 0 });
         }
         let has_parent = |number: &&u32| self.beads.ends(**number).iter().any(|end| end.is_parent());
         for number in numbers.iter().filter(has_parent).copied().collect::<Vec<_>>() {
-            let blocked = self.derive_blocked(self.beads.name(number));
-            if let Some(entry) = self.beads.at_mut(number) {
-                entry.blocked = blocked;
+            let blocked = self.derive_blocked_at(number);
+            if let Some(counts) = self.beads.counts(number) {
+                self.beads.set_counts(number, Counts { blocked, ..counts });
             }
         }
         self.watch_arrivals_for_cycles(&numbers);
@@ -110,7 +106,7 @@ fn entry(bead: &Arc<Bead>, seq: Seq, at: Timestamp) -> BeadEntry {
     let is_claimed = matches!(bead.status, BeadStatus::InProgress | BeadStatus::Hooked);
     BeadEntry {
         bead: Arc::clone(bead),
-        work: Work { history: smallvec![seq], ..Work::default() },
+        work: Work::new([seq].into_iter().collect(), WorkFields::default()),
         claimed_since: is_claimed.then_some(at),
         claimed_by_worker: false,
         claimed_for: None,

@@ -5,10 +5,13 @@ mod arrival;
 mod dependency;
 mod end;
 mod event;
+mod happenings;
 mod marks;
 mod rare;
+mod rest;
 mod shelf;
 mod thin;
+mod work;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,15 +19,17 @@ use std::sync::Arc;
 pub use dependency::{DepKind, Dependency, one_per_pair};
 pub(crate) use end::End;
 pub use event::{BeadChange, BeadEvent};
+pub use happenings::Happenings;
 pub(crate) use marks::Marks;
 pub use rare::{Rare, RareFields};
+pub(crate) use rest::{Counts, Sleeper};
 use serde::{Deserialize, Deserializer, Serialize};
 pub(crate) use shelf::Beads;
-use smallvec::SmallVec;
 pub use thin::ThinText;
+pub use work::{Work, WorkFields};
 
 use crate::state::State;
-use crate::{AgentName, BeadId, ContextId, DispatchId, RigName, Seq, Timestamp};
+use crate::{AgentName, BeadId, RigName, Timestamp};
 
 /// Longer texts are looked at one by one before they are used.
 const LONG_TEXT: usize = 64 * 1024;
@@ -55,6 +60,8 @@ pub struct Bead {
     pub ephemeral: bool,
     /// A pattern for other beads, hence never work.
     pub is_template: bool,
+    /// The command it runs instead of a formula.
+    pub argv: Option<Box<[String]>>,
     /// What few beads have.
     pub rare: Rare,
 }
@@ -207,41 +214,6 @@ impl From<BeadStatus> for String {
     fn from(status: BeadStatus) -> Self {
         status.as_str().to_owned()
     }
-}
-
-/// The scheduler's side of a bead: kept apart, because the work bead itself is not ours to change.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Work {
-    /// How many dispatches this bead ever had; the next id follows from it.
-    #[serde(default)]
-    pub attempts: u32,
-    /// The open context, if it is scheduled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub context: Option<ContextId>,
-    /// The context before that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_context: Option<ContextId>,
-    /// The dispatch that runs it now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub live: Option<DispatchId>,
-    /// A dispatch of it is decided, and waits for the end of another.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub lined: bool,
-    /// The agent that has claimed it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub holder: Option<Box<AgentName>>,
-    /// What became of the last request, until a new one is made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<Verdict>,
-    /// Until when its tracker is to close it, once its worker has finished.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub close_by: Option<Timestamp>,
-    /// What all its dispatches have cost.
-    #[serde(default, skip_serializing_if = "crate::money::Usd::is_zero")]
-    pub cost: crate::money::Usd,
-    /// Every event that named this bead.
-    #[serde(default)]
-    pub history: SmallVec<[Seq; 2]>,
 }
 
 /// How the last request for a bead ended when the bead did not close.

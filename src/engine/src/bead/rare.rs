@@ -7,6 +7,7 @@ use std::ops::{Deref, DerefMut};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{Bead, BeadStatus, Dependency, default_bead_priority, read_kind};
+use crate::seldom::{Seldom, Unfilled};
 use crate::{BeadId, RigName, Timestamp};
 
 /// What few beads have.
@@ -18,8 +19,6 @@ pub struct RareFields {
     pub assignee: Option<String>,
     /// Free labels.
     pub labels: Vec<String>,
-    /// The command it runs instead of a formula.
-    pub argv: Option<Vec<String>>,
     /// When it was closed.
     pub closed_at: Option<Timestamp>,
     /// Why it was closed.
@@ -29,38 +28,20 @@ pub struct RareFields {
 }
 
 /// Those of one bead.
-#[derive(Debug, Clone, Default)]
-pub struct Rare(Option<Box<RareFields>>);
+pub type Rare = Seldom<RareFields>;
 
 static NOTHING: RareFields = RareFields {
     description: None,
     assignee: None,
     labels: Vec::new(),
-    argv: None,
     closed_at: None,
     close_reason: None,
     defer_until: None,
 };
 
-impl From<RareFields> for Rare {
-    #[inline]
-    fn from(fields: RareFields) -> Self {
-        Self((fields != NOTHING).then(|| Box::new(fields)))
-    }
-}
-
-impl PartialEq for Rare {
-    fn eq(&self, other: &Self) -> bool {
-        self.fields() == other.fields()
-    }
-}
-
-impl Eq for Rare {}
-
-impl Rare {
-    #[inline]
-    fn fields(&self) -> &RareFields {
-        self.0.as_deref().unwrap_or(&NOTHING)
+impl Unfilled for RareFields {
+    fn unfilled() -> &'static Self {
+        &NOTHING
     }
 }
 
@@ -69,13 +50,13 @@ impl Deref for Bead {
 
     #[inline]
     fn deref(&self) -> &RareFields {
-        self.rare.fields()
+        &self.rare
     }
 }
 
 impl DerefMut for Bead {
     fn deref_mut(&mut self) -> &mut RareFields {
-        self.rare.0.get_or_insert_default()
+        &mut self.rare
     }
 }
 
@@ -99,7 +80,7 @@ pub(super) struct StoredBead {
     #[serde(default)]
     dependencies: Vec<Dependency>,
     #[serde(default)]
-    argv: Option<Vec<String>>,
+    argv: Option<Box<[String]>>,
     created_at: Timestamp,
     #[serde(default)]
     closed_at: Option<Timestamp>,
@@ -119,10 +100,8 @@ pub(super) struct StoredBead {
 
 impl From<StoredBead> for Bead {
     fn from(stored: StoredBead) -> Self {
-        let StoredBead { description, assignee, labels, argv, closed_at, close_reason, defer_until, .. } =
-            stored;
-        let rare =
-            RareFields { description, assignee, labels, argv, closed_at, close_reason, defer_until }.into();
+        let StoredBead { description, assignee, labels, closed_at, close_reason, defer_until, .. } = stored;
+        let rare = RareFields { description, assignee, labels, closed_at, close_reason, defer_until }.into();
         Self {
             id: stored.id,
             title: stored.title,
@@ -135,6 +114,7 @@ impl From<StoredBead> for Bead {
             pinned: stored.pinned,
             ephemeral: stored.ephemeral,
             is_template: stored.is_template,
+            argv: stored.argv,
             rare,
         }
     }

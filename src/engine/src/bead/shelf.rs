@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Bead, BeadEntry, End};
+use super::rest::{Packed, Rest};
+use super::{Bead, BeadEntry, Dependency, End};
 use crate::BeadId;
 use crate::lookup::Numbers;
 use crate::task::TASK_PREFIX;
@@ -25,8 +26,9 @@ const AT_ONCE: usize = 8;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Beads {
     names: Names,
-    /// None while nobody has the bead.
-    entries: Vec<Option<BeadEntry>>,
+    entries: Vec<Place>,
+    /// Those that are at rest, and what their records are packed with.
+    pub(super) rest: Rest,
     /// The other ends of its dependencies, in the same order.
     ends: Vec<SmallVec<[End; 4]>>,
     closed: Vec<bool>,
@@ -34,6 +36,16 @@ pub(crate) struct Beads {
     named_tasks: BTreeSet<u32>,
     /// The ids of those that are there.
     ids: BTreeSet<BeadId>,
+}
+
+/// What is known of a number.
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    /// Nobody has the bead.
+    Empty,
+    Awake(BeadEntry),
+    /// Nobody is expected to look at it again.
+    AtRest(Packed),
 }
 
 /// Every id that was named, by number.
@@ -145,10 +157,10 @@ impl Beads {
     /// Puts a bead in, in place of the one with its id if there is one; says its number.
     pub(crate) fn insert(&mut self, entry: BeadEntry) -> u32 {
         let number = self.give_number(&entry.bead.id);
-        if self.entries[number as usize].is_none() {
+        if matches!(self.entries[number as usize], Place::Empty) {
             self.ids.insert(entry.bead.id.clone());
         }
-        self.entries[number as usize] = Some(entry);
+        self.entries[number as usize] = Place::Awake(entry);
         self.note_change_at(number);
         number
     }
@@ -169,10 +181,10 @@ impl Beads {
             let is_closed = entry.bead.is_closed();
             // New numbers come in their order.
             if let Some(place) = self.entries.get_mut(*number as usize) {
-                *place = Some(entry);
+                *place = Place::Awake(entry);
                 self.closed[*number as usize] = is_closed;
             } else {
-                self.entries.push(Some(entry));
+                self.entries.push(Place::Awake(entry));
                 self.ends.push(SmallVec::new());
                 self.closed.push(is_closed);
             }
@@ -196,8 +208,12 @@ impl Beads {
     }
 
     pub(crate) fn remove(&mut self, id: &BeadId) -> Option<BeadEntry> {
-        let number = self.number(id)? as usize;
-        let entry = self.entries[number].take()?;
+        let number = self.number(id)?;
+        self.wake_at(number);
+        let number = number as usize;
+        let Place::Awake(entry) = std::mem::replace(&mut self.entries[number], Place::Empty) else {
+            return None;
+        };
         (self.ends[number], self.closed[number]) = (SmallVec::new(), false);
         self.ids.remove(id);
         Some(entry)
@@ -218,7 +234,7 @@ impl Beads {
 
     /// Notes where the dependencies of a bead lead. `make_room` has to follow.
     fn note_ends_at(&mut self, number: u32) {
-        let Some(entry) = &self.entries[number as usize] else { return };
+        let Place::Awake(entry) = &self.entries[number as usize] else { return };
         let edges = entry.bead.dependencies.iter();
         let ends = edges.map(|edge| {
             let end = self.names.give_number(&edge.on);
@@ -230,11 +246,29 @@ impl Beads {
         self.ends[number as usize] = ends.collect();
     }
 
+    /// Notes that a bead at rest is closed, and where its dependencies lead.
+    pub(super) fn note_sleeper(&mut self, number: u32, dependencies: &[Dependency]) {
+        self.closed[number as usize] = true;
+        for edge in dependencies {
+            let end = self.names.give_number(&edge.on);
+            if is_task(&edge.on) {
+                self.named_tasks.insert(end);
+            }
+            self.ends[number as usize].push(End::new(end, &edge.kind));
+        }
+        self.make_room();
+    }
+
+    /// Lists beads at rest among those that are there.
+    pub(crate) fn note_sleepers(&mut self, numbers: &[u32]) {
+        self.ids.append(&mut numbers.iter().map(|number| self.name(*number).clone()).collect());
+    }
+
     /// The same for many beads.
     fn note_all_ends(&mut self, numbers: &[u32]) {
         let mut targets = Vec::new();
         for some in numbers.chunks(AT_ONCE) {
-            let beads = some.iter().filter_map(|number| self.entries[*number as usize].as_ref());
+            let beads = some.iter().filter_map(|number| awake(&self.entries[*number as usize]));
             let edges = || beads.clone().flat_map(|entry| &entry.bead.dependencies);
             let ids: SmallVec<[&BeadId; 8 * AT_ONCE]> = edges().map(|edge| &edge.on).collect();
             self.names.give_numbers(&ids, &mut targets);
@@ -253,7 +287,7 @@ impl Beads {
     fn make_room(&mut self) {
         let numbers = self.names.ids.len();
         if self.entries.len() < numbers {
-            self.entries.resize_with(numbers, || None);
+            self.entries.resize_with(numbers, || Place::Empty);
             self.ends.resize_with(numbers, SmallVec::new);
             self.closed.resize(numbers, false);
         }
@@ -308,13 +342,36 @@ impl Beads {
     /// The bead with a number, if somebody has it.
     #[inline]
     pub(crate) fn at(&self, number: u32) -> Option<&BeadEntry> {
-        self.entries[number as usize].as_ref()
+        match &self.entries[number as usize] {
+            Place::Awake(entry) => Some(entry),
+            Place::Empty => None,
+            Place::AtRest(packed) => Some(packed.entry(self.name(number), &self.rest)),
+        }
     }
 
     /// The same, to be changed.
     #[inline]
     pub(crate) fn at_mut(&mut self, number: u32) -> Option<&mut BeadEntry> {
-        self.entries[number as usize].as_mut()
+        self.wake_at(number);
+        match &mut self.entries[number as usize] {
+            Place::Awake(entry) => Some(entry),
+            Place::Empty | Place::AtRest(_) => None,
+        }
+    }
+
+    /// What is kept of a number.
+    pub(super) fn place(&self, number: u32) -> Option<&Place> {
+        self.entries.get(number as usize)
+    }
+
+    /// The same, to be changed.
+    pub(super) fn place_mut(&mut self, number: u32) -> &mut Place {
+        &mut self.entries[number as usize]
+    }
+
+    /// The same of all numbers, to be changed.
+    pub(super) fn places_mut(&mut self) -> impl Iterator<Item = &mut Place> {
+        self.entries.iter_mut()
     }
 
     /// The other ends of a bead's dependencies, in the same order; none of one that nobody has.
@@ -339,9 +396,21 @@ impl Beads {
         self.ids.range(range)
     }
 
+    /// Those that are not at rest, in the order of their ids.
+    pub(crate) fn awake(&self) -> impl Iterator<Item = &BeadEntry> {
+        self.ids.iter().filter_map(|id| awake(&self.entries[self.number(id)? as usize]))
+    }
+
     /// The beads in the order of their ids.
     pub(crate) fn values(&self) -> impl Iterator<Item = &BeadEntry> {
         self.ids.iter().filter_map(|id| self.get(id))
+    }
+}
+
+fn awake(place: &Place) -> Option<&BeadEntry> {
+    match place {
+        Place::Awake(entry) => Some(entry),
+        Place::Empty | Place::AtRest(_) => None,
     }
 }
 

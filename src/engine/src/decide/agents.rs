@@ -269,7 +269,7 @@ fn taken(live: &Dispatch) -> Refusal {
 impl State {
     /// The live dispatch of a bead.
     pub fn live_dispatch(&self, bead: &BeadId) -> Option<&Dispatch> {
-        self.dispatches.get(self.work(bead)?.live.as_ref()?)
+        self.dispatch(self.work(bead)?.live.as_ref()?)
     }
 
     /// Whether nothing speaks against a claim of this agent. Room is for workers, and who has the bead in hand already, or
@@ -284,7 +284,7 @@ impl State {
         if let Some(busy) = &self.host_gate {
             return Err(Refusal::new("host-load", busy.clone()));
         }
-        let context = entry.work.context.as_ref().and_then(|id| self.contexts.get(id));
+        let context = entry.work.context.as_ref().and_then(|id| self.context(id));
         let order = context.and_then(|context| context.sent.as_ref());
         if let Some(order) = order.filter(|order| order.agent != *agent) {
             let message =

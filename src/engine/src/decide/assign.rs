@@ -19,7 +19,7 @@ impl Tx<'_> {
     /// Takes back what is not ready any more, or is with somebody who has other work.
     fn withdraw_unfit(&mut self) {
         let state = self.state();
-        let sent = state.roster.ordered.values().flatten().filter_map(|id| state.contexts.get(id));
+        let sent = state.roster.ordered.values().flatten().filter_map(|id| state.context(id));
         let unfit = sent.filter_map(|context| {
             let agent = &context.sent.as_ref()?.agent;
             let idle = state.agents.get(agent).is_some_and(|agent| agent.state == AgentState::Idle);
@@ -193,7 +193,7 @@ impl Tx<'_> {
     ) -> Vec<(ContextId, BeadId)> {
         let state = self.state();
         let contexts = state.roster.ordered.get(name).into_iter().flatten();
-        let contexts = contexts.filter_map(|id| state.contexts.get(id));
+        let contexts = contexts.filter_map(|id| state.context(id));
         let fit = contexts.filter(|context| context.sent.as_ref().is_some_and(&which));
         fit.map(|context| (context.id.clone(), context.bead().clone())).collect()
     }

@@ -82,7 +82,6 @@ impl Tx<'_> {
             description: new.description.clone().filter(|t| !t.is_empty()),
             assignee: new.assignee.clone().filter(|t| !t.is_empty()),
             labels: new.labels.clone(),
-            argv: new.argv.clone(),
             closed_at: closed.then_some(self.now()),
             close_reason: new.close_reason.clone().filter(|_| closed),
             defer_until: new.defer_until,
@@ -99,6 +98,7 @@ impl Tx<'_> {
             pinned: new.pinned,
             ephemeral: new.ephemeral,
             is_template: new.is_template,
+            argv: new.argv.clone().map(Vec::into_boxed_slice),
             rare: rare.into(),
         })
     }
@@ -185,7 +185,7 @@ impl Tx<'_> {
     pub(super) fn close_stale_context(&mut self, asker: &Asker<'_>, id: &BeadId) {
         let gone = self.state().gone.get(id);
         let Some(entry) = self.state().beads.get(id).or(gone) else { return };
-        let Some(context) = entry.work.context.as_ref().and_then(|c| self.state().contexts.get(c)) else {
+        let Some(context) = entry.work.context.as_ref().and_then(|c| self.state().context(c)) else {
             return;
         };
         if entry.work.live.is_some() {

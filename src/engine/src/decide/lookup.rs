@@ -3,14 +3,13 @@
 use crate::refusal::Refusal;
 use crate::rig::Rig;
 use crate::state::State;
-use crate::{BeadId, ConvoyId, DispatchId, RigName};
+use crate::{BeadId, ContextId, ConvoyId, DispatchId, RigName};
 
 impl State {
     /// As `find_bead`, for whoever wants to end what runs: the id of a dispatch that is over is no name for another.
     pub(super) fn find_bead_to_end(&self, text: &str) -> Result<BeadId, Refusal> {
         let bead = self.find_bead(text)?;
-        let over =
-            DispatchId::parse(text).ok().and_then(|id| self.dispatches.get(&id)).filter(|d| !d.is_live());
+        let over = DispatchId::parse(text).ok().and_then(|id| self.dispatch(&id)).filter(|d| !d.is_live());
         match over {
             None => Ok(bead),
             Some(dispatch) => Err(Refusal::new("stale-dispatch", format!("{} is over", dispatch.id))
@@ -21,11 +20,11 @@ impl State {
     /// A bead by id or unique prefix, by context id, or by dispatch id.
     pub fn find_bead(&self, text: &str) -> Result<BeadId, Refusal> {
         if let Ok(dispatch) = DispatchId::parse(text)
-            && self.dispatches.contains_key(&dispatch)
+            && self.dispatch(&dispatch).is_some()
         {
             return Ok(dispatch.bead().clone());
         }
-        if let Some(context) = self.contexts.get(text) {
+        if let Some(context) = ContextId::parse(text).ok().and_then(|id| self.context(&id)) {
             return Ok(context.bead().clone());
         }
         let unknown = || {

@@ -62,7 +62,7 @@ impl Tx<'_> {
     pub(super) fn cancel(&mut self, asker: &Asker<'_>, text: &str, at_once: bool) -> Result<Answer, Refusal> {
         let bead = self.state().find_bead_to_end(text)?;
         let work = self.state().work(&bead).cloned().unwrap_or_default();
-        if let Some(live) = work.live {
+        if let Some(live) = work.live.clone() {
             let asked =
                 self.state().dispatch(&live).is_some_and(|d| d.stop == Some(StopReason::UserCancelled));
             if asked && !at_once {
@@ -74,7 +74,7 @@ impl Tx<'_> {
             self.cannot_be_undone(asker, did, why);
             return Ok(done(true, format!("{live} is being stopped"), &bead));
         }
-        if let Some(context) = work.context {
+        if let Some(context) = work.context.clone() {
             if at_once {
                 return Err(Refusal::new("not-running", format!("{bead} is not running"))
                     .hint(format!("ym cancel {bead} takes it off the schedule")));

@@ -156,7 +156,8 @@ impl Tx<'_> {
     pub(super) fn open_successor(&mut self, actor: &str, old: Context) {
         let predecessor = Some(old.id.clone());
         let id = self.state().next_context_id();
-        let context = Context { id, predecessor, closed: None, rest_until: None, sent: None, ..old };
+        let mut context = Context { id, closed: None, ..old };
+        (context.predecessor, context.rest_until, context.sent) = (predecessor, None, None);
         self.end_alert(&bead_key(context.bead()));
         self.emit(ContextEvent::Opened { context: Box::new(context), actor: actor.to_owned() });
     }

@@ -8,17 +8,16 @@ use super::{Asker, Kitchen};
 use crate::bead::{Bead, BeadEntry, BeadStatus};
 use crate::capacity::Limit;
 use crate::command::{Answer, SlingAction, SlingRequest, SlingResult};
-use crate::context::{Assign, Context, ContextEvent, ContextFields, Resume};
+use crate::context::{Assign, Context, ContextEvent, ContextExtras, ContextFields, RequestExtras};
 use crate::convoy::{CONVOY_PREFIX, Convoy, ConvoyEvent};
 use crate::ids::base36;
-use crate::money::Usd;
 use crate::readiness::claimed_elsewhere;
 use crate::refusal::Refusal;
 use crate::settings::RigAssign;
 use crate::state::State;
 use crate::task::TaskPlace;
 use crate::tx::Tx;
-use crate::{BeadId, ContextId, ConvoyId, FormulaName, Millis, RigName, Timestamp};
+use crate::{BeadId, ContextId, ConvoyId, FormulaName, RigName, Timestamp};
 
 /// A bead that passed every guard, or what is said about one that did not.
 type Judged = Result<Accepted, Box<SlingResult>>;
@@ -233,7 +232,7 @@ impl Tx<'_> {
         if let Some(context) = &entry.work.context {
             let mut result = SlingResult::new(id.as_str(), SlingAction::AlreadyScheduled);
             result.context_id = Some(context.clone());
-            result.rig = state.contexts.get(context).map(|c| c.fields.target_rig.clone());
+            result.rig = state.context(context).map(|c| c.fields.target_rig.clone());
             return Err(Box::new(result));
         }
         if let Err(refusal) = self.refuse_while_merging(id) {
@@ -305,52 +304,49 @@ impl Tx<'_> {
     ) -> SlingResult {
         self.withdraw_merge(&accepted.bead, "it is worked on anew", None);
         let vars: Vec<String> = request.vars.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let extras = RequestExtras {
+            args: request.args.clone(),
+            vars: (!vars.is_empty()).then(|| vars.join("\n")),
+            merge: request.merge,
+            base_branch: request.base_branch.clone(),
+            account: request.account.clone(),
+            agent: request.agent.clone(),
+            mode: request.ralph.then(|| "ralph".to_owned()),
+            ..RequestExtras::default()
+        };
         let fields = ContextFields {
             version: 1,
             work_bead_id: accepted.bead.clone(),
             target_rig: accepted.rig.clone(),
             formula: accepted.formula.clone(),
-            args: request.args.clone(),
-            vars: (!vars.is_empty()).then(|| vars.join("\n")),
             enqueued_at: self.now(),
-            merge: request.merge,
             convoy: convoy.clone(),
-            base_branch: request.base_branch.clone(),
             no_merge: request.no_merge,
-            account: request.account.clone(),
-            agent: request.agent.clone(),
             hook_raw_bead: request.hook_raw_bead,
             owned: request.owned,
-            mode: request.ralph.then(|| "ralph".to_owned()),
             dispatch_failures: 0,
-            last_failure: None,
+            extras: extras.into(),
+        };
+        let extras = ContextExtras {
+            not_before: request.not_before,
+            deadline: request.deadline,
+            executor: request.executor.clone(),
+            task: accepted.task.clone(),
+            assign: accepted.assign.clone(),
+            ..ContextExtras::default()
         };
         let context = Context {
             id: self.state().next_context_id(),
             fields,
             priority: accepted.priority,
             order: self.state().seq().next().0,
-            not_before: request.not_before,
-            deadline: request.deadline,
-            rest_until: None,
             held: false,
-            held_by: None,
-            executor: request.executor.clone(),
-            task: accepted.task.clone(),
-            assign: accepted.assign.clone(),
-            sent: None,
-            passed: Vec::new(),
             forced: request.force,
             no_boot: request.no_boot,
             crashes: 0,
             unavailables: 0,
-            active: Millis(0),
-            cost: Usd::ZERO,
-            pushed_out: 0,
-            ahead_from: None,
-            resume: Resume::default(),
-            predecessor: None,
             closed: None,
+            extras: extras.into(),
         };
         self.end_alerts_of_request(&accepted.bead);
         let mut result = SlingResult::new(accepted.bead.as_str(), SlingAction::Scheduled);

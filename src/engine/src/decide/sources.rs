@@ -120,7 +120,7 @@ impl Tx<'_> {
     /// waited for them need not wait again.
     fn disappeared(&self, reading: &SourceReading) -> Vec<BeadId> {
         let of_rig =
-            |id: &&BeadId| self.state().shows(id) == Some(&reading.rig) && !self.state().is_closed(id);
+            |id: &&BeadId| !self.state().is_closed(id) && self.state().shows(id) == Some(&reading.rig);
         if !(reading.whole && reading.vanished) {
             return reading.gone.iter().filter(of_rig).cloned().collect();
         }
@@ -200,7 +200,7 @@ impl State {
     /// The context that a bead lost by vanishing.
     fn dropped_when_vanished(&self, id: &BeadId) -> Option<&Context> {
         let work = &self.gone.get(id)?.work;
-        let last = self.contexts.get(work.last_context.as_ref()?)?;
+        let last = self.context(work.last_context.as_ref()?)?;
         let stale = last.closed.as_ref().is_some_and(|closed| closed.reason == CloseReason::StaleWorkBead);
         (stale && work.verdict.is_none() && work.context.is_none() && work.live.is_none()).then_some(last)
     }

@@ -208,7 +208,7 @@ impl Tx<'_> {
             return Err(Refusal::new("conflict", format!("task is already {}", state.as_str())));
         }
         let work = self.state().work(&id).cloned().unwrap_or_default();
-        match (work.live, work.context) {
+        match (work.live.clone(), work.context.clone()) {
             (Some(live), _) => {
                 self.terminate(&live, StopReason::UserCancelled, false, asker.actor);
             }
@@ -413,6 +413,7 @@ impl NewTask {
             pinned: false,
             ephemeral: false,
             is_template: false,
+            argv: None,
             rare: Rare::default(),
         }
     }

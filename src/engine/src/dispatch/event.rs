@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Dispatch, Ended, Next, Outcome, Said, Usd};
 use crate::bead::Verdict;
-use crate::context::{CloseReason, Context};
+use crate::context::CloseReason;
 use crate::session::Session;
 use crate::state::State;
 use crate::stop::StopReason;
@@ -238,12 +238,12 @@ impl State {
             DispatchEvent::LinedUp { dispatch, after } => return self.apply_lined_up(dispatch, after),
             DispatchEvent::CalledBack { .. } => return self.leave_line(&id),
             DispatchEvent::Running { pid, .. } => {
-                let Some(dispatch) = self.dispatches.get_mut(&id) else { return };
+                let Some(dispatch) = self.dispatch_mut(&id) else { return };
                 dispatch.running_at = Some(at);
                 dispatch.pid = *pid;
                 let context = dispatch.context.clone();
                 // One that was called off while its dispatch stood in line has closed before.
-                if self.contexts.get(&context).is_some_and(Context::is_open) {
+                if self.context(&context).is_some_and(super::super::context::Context::is_open) {
                     self.close_context(&context, CloseReason::Dispatched, at);
                 }
             }
@@ -295,7 +295,7 @@ impl State {
             DispatchEvent::Heard { heard_at, .. } => self.hear(&id, *heard_at, |_| {}),
             DispatchEvent::Stuck { .. } => self.change_dispatch(&id, |dispatch| dispatch.stuck = true),
             DispatchEvent::TakenUp { .. } => {
-                let claim = self.dispatches.get_mut(&id).and_then(|dispatch| dispatch.claim.as_mut());
+                let claim = self.dispatch_mut(&id).and_then(|dispatch| dispatch.claim.as_mut());
                 if let Some(claim) = claim {
                     claim.seen = true;
                     let agent = claim.agent.clone();
@@ -342,7 +342,7 @@ impl State {
     }
 
     fn change_dispatch(&mut self, id: &DispatchId, change: impl FnOnce(&mut Dispatch)) {
-        if let Some(dispatch) = self.dispatches.get_mut(id) {
+        if let Some(dispatch) = self.dispatch_mut(id) {
             change(dispatch);
         }
     }
@@ -359,7 +359,7 @@ impl State {
     /// The one end of a dispatch: frees its slot and leaves the bead with what follows.
     fn end_dispatch(&mut self, id: &DispatchId, outcome: &Outcome, next: Next, at: Timestamp) {
         let was_unmerged = self.is_unmerged(id.bead());
-        let Some(dispatch) = self.dispatches.get_mut(id) else { return };
+        let Some(dispatch) = self.dispatch_mut(id) else { return };
         dispatch.ended = Some(Ended { at, outcome: outcome.clone(), next });
         let dispatch = dispatch.clone();
         self.learn_from(&dispatch);

@@ -304,19 +304,9 @@ pub struct Ended {
 }
 
 impl State {
-    /// A dispatch by id.
-    pub fn dispatch(&self, id: &DispatchId) -> Option<&Dispatch> {
-        self.dispatches.get(id)
-    }
-
-    /// Every dispatch that is remembered, by id.
-    pub fn dispatches(&self) -> impl Iterator<Item = &Dispatch> {
-        self.dispatches.values()
-    }
-
     /// The dispatches that hold a slot, by id.
     pub fn live_dispatches(&self) -> impl Iterator<Item = &Dispatch> {
-        self.live.iter().filter_map(|id| self.dispatches.get(id))
+        self.live.iter().filter_map(|id| self.dispatch(id))
     }
 
     /// Those of them that workers of ours run.
@@ -349,12 +339,5 @@ impl State {
             | Outcome::Lost { .. }
             | Outcome::NeverRan { .. } => None,
         }
-    }
-
-    /// All dispatches of one bead, first attempt first.
-    pub fn dispatches_of(&self, bead: &BeadId) -> impl DoubleEndedIterator<Item = &Dispatch> {
-        let from = DispatchId::new(bead.clone(), 0);
-        let to = DispatchId::new(bead.clone(), u32::MAX);
-        self.dispatches.range(from..=to).map(|(_, d)| d)
     }
 }

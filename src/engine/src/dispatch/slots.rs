@@ -34,7 +34,7 @@ impl State {
 
     /// Where a live dispatch stands among those that may have to give way: least urgent first, then the last started.
     fn victim_key(&self, dispatch: &Dispatch) -> VictimKey {
-        let priority = self.contexts.get(&dispatch.context).map_or(0, |context| context.priority);
+        let priority = self.context(&dispatch.context).map_or(0, |context| context.priority);
         (priority, Reverse(dispatch.order), dispatch.id.clone())
     }
 
@@ -52,6 +52,11 @@ impl State {
             }
         }
         self.dispatches = dispatches;
+        for (lane, served) in
+            self.lanes_served_at_rest().map(|(lane, served)| (lane.clone(), served)).collect::<Vec<_>>()
+        {
+            self.queue.lane_served(&lane, served);
+        }
         for id in self.live.clone() {
             self.watch(&id);
         }

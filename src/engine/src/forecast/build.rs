@@ -123,13 +123,13 @@ impl<'a> Builder<'a> {
     fn unit(&mut self, entry: &'a BeadEntry) -> Option<Unit<'a>> {
         let state = self.state;
         let work = &entry.work;
-        if let Some(dispatch) = work.live.as_ref().and_then(|id| state.dispatches.get(id)) {
+        if let Some(dispatch) = work.live.as_ref().and_then(|id| state.dispatch(id)) {
             return Some(self.running(entry, dispatch));
         }
         if work.verdict == Some(Verdict::Done) {
             return Some(Self::new_unit(entry, Place::Finished, 0, 0));
         }
-        if let Some(context) = work.context.as_ref().and_then(|id| state.contexts.get(id)) {
+        if let Some(context) = work.context.as_ref().and_then(|id| state.context(id)) {
             return Some(self.scheduled(entry, context));
         }
         let launched = self.launched.filter(|_| self.launched_beads.contains(&entry.bead.id));
@@ -143,7 +143,7 @@ impl<'a> Builder<'a> {
     }
 
     fn running(&mut self, entry: &'a BeadEntry, dispatch: &'a Dispatch) -> Unit<'a> {
-        let context = self.state.contexts.get(&dispatch.context);
+        let context = self.state.context(&dispatch.context);
         let before = context.map_or(0, already_done);
         let ran = dispatch.running_at.map_or(0, |since| millis_between(since, self.now));
         let class = self.class(dispatch.lane.clone(), dispatch.limits());
@@ -317,7 +317,7 @@ impl<'a> Builder<'a> {
             None => 0,
             Some(pause) => self.time_of(pause.until).unwrap_or(NEVER),
         };
-        let preferred = state.preferred().and_then(|id| state.beads.number(state.contexts.get(id)?.bead()));
+        let preferred = state.preferred().and_then(|id| state.beads.number(state.context(id)?.bead()));
         Model {
             state,
             now,

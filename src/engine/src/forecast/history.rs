@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use crate::bead::Bead;
 use crate::context::{Context, ContextFields};
 use crate::dispatch::{Category, Dispatch, Outcome};
@@ -24,7 +26,7 @@ const GUESS: [u64; 7] = [150_000, 300_000, 420_000, 600_000, 840_000, 1_200_000,
 const MOST_FAILURES: usize = 80;
 
 /// What is alike: what runs, where, and what for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Class {
     what: String,
     rig: RigName,
@@ -49,7 +51,7 @@ impl Class {
 }
 
 /// One run, by when it ended.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Run {
     at: Timestamp,
     id: DispatchId,
@@ -58,8 +60,21 @@ struct Run {
 }
 
 /// The last runs of each class. Which those are follows from the runs alone, not from the order they were told in.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<(Class, BTreeSet<Run>)>", into = "Vec<(Class, BTreeSet<Run>)>")]
 pub(crate) struct History(BTreeMap<Class, BTreeSet<Run>>);
+
+impl From<Vec<(Class, BTreeSet<Run>)>> for History {
+    fn from(classes: Vec<(Class, BTreeSet<Run>)>) -> Self {
+        Self(classes.into_iter().collect())
+    }
+}
+
+impl From<History> for Vec<(Class, BTreeSet<Run>)> {
+    fn from(history: History) -> Self {
+        history.0.into_iter().collect()
+    }
+}
 
 impl History {
     fn add(&mut self, class: Class, run: Run) {
@@ -139,7 +154,7 @@ impl State {
 
     pub(crate) fn derive_history(&self) -> History {
         let mut history = History::default();
-        for (class, run) in self.dispatches.values().filter_map(|dispatch| self.lesson_of(dispatch)) {
+        for (class, run) in self.dispatches().filter_map(|dispatch| self.lesson_of(dispatch)) {
             history.add(class, run);
         }
         history
@@ -157,7 +172,7 @@ impl State {
             | Outcome::Stopped { .. }
             | Outcome::NeverRan { .. } => return None,
         };
-        let context = self.contexts.get(&dispatch.context)?;
+        let context = self.context(&dispatch.context)?;
         // What a crashed attempt did is not told apart from what was kept of it.
         if goes_on(context) && (context.crashes > 0 || context.unavailables > 0) {
             return None;

@@ -11,7 +11,7 @@ use crate::{BeadId, Timestamp};
 pub(super) fn why(model: &Model<'_>, bead: &BeadId, launched: bool) -> String {
     let state = model.state;
     let Some(entry) = state.beads.get(bead) else { return "nobody has it".to_owned() };
-    let context = entry.work.context.as_ref().and_then(|id| state.contexts.get(id));
+    let context = entry.work.context.as_ref().and_then(|id| state.context(id));
     if let Some(reason) = state.prospect(entry, context, launched).never {
         return reason.message;
     }

@@ -220,7 +220,7 @@ impl State {
 
     /// Whether a bead has a branch that is not in its base yet: a worker is on it, or its merge is still to come.
     pub(crate) fn is_unmerged(&self, bead: &BeadId) -> bool {
-        let live = self.work(bead).and_then(|work| self.dispatches.get(work.live.as_ref()?));
+        let live = self.work(bead).and_then(|work| self.dispatch(work.live.as_ref()?));
         live.is_some_and(|live| live.worktree.is_some())
             || self.merges.get(bead).is_some_and(|merge| !merge.is_merged())
     }

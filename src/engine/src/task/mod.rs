@@ -218,7 +218,7 @@ impl State {
             return end.state;
         }
         let live = self.work(&task.id).and_then(|work| work.live.as_ref());
-        match live.and_then(|id| self.dispatches.get(id)) {
+        match live.and_then(|id| self.dispatch(id)) {
             None => TaskState::Queued,
             Some(dispatch) if dispatch.running_at.is_none() => TaskState::Assigned,
             Some(_) => TaskState::Running,
@@ -228,7 +228,7 @@ impl State {
     /// The rig that a task was given: its id says nothing about that.
     pub(crate) fn rig_of_task(&self, id: &BeadId) -> Option<&Rig> {
         let work = self.tasks.get(id).and_then(|task| self.work(&task.id))?;
-        let context = self.contexts.get(work.context.as_ref().or(work.last_context.as_ref())?)?;
+        let context = self.context(work.context.as_ref().or(work.last_context.as_ref())?)?;
         self.rigs.get(&context.fields.target_rig)
     }
 
@@ -292,7 +292,7 @@ impl State {
 
     /// Whether its deadline passed before it could start.
     pub(crate) fn expired_while_queued(&self, id: &BeadId) -> bool {
-        let last = self.work(id).and_then(|work| self.contexts.get(work.last_context.as_ref()?));
+        let last = self.work(id).and_then(|work| self.context(work.last_context.as_ref()?));
         last.and_then(|context| context.closed.as_ref()).is_some_and(|it| it.reason == CloseReason::Expired)
     }
 }

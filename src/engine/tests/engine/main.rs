@@ -23,6 +23,7 @@ mod ordering;
 mod properties;
 mod recovery;
 mod reporting;
+mod resting;
 mod seed1_cli;
 mod seed1_contexts;
 mod seed1_limits;

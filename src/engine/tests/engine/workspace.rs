@@ -58,6 +58,7 @@ impl Workspace {
             pinned: false,
             ephemeral: false,
             is_template: false,
+            argv: None,
             rare: Rare::default(),
         };
         change(&mut bead);

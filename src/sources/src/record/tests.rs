@@ -37,11 +37,11 @@ fn a_record_of_br_becomes_a_bead() {
             pinned: true,
             ephemeral: false,
             is_template: false,
+            argv: None,
             rare: RareFields {
                 description: None,
                 assignee: Some("ann".to_owned()),
                 labels: vec!["infra".to_owned(), "perf".to_owned()],
-                argv: None,
                 closed_at: Some(time("2026-11-15T23:50:47.5Z")),
                 close_reason: Some("done".to_owned()),
                 defer_until: Some(time("2026-12-01T00:00:00Z")),

@@ -82,7 +82,7 @@ const PATCHES: &[Patch] = &[
     Patch { name: "park-ignored", breaks: "work of a parked rig starts", edits: &[(READINESS,
         "                if rig.parked {", "                if rig.parked && rig.docked {")] },
     Patch { name: "blockers-ignored", breaks: "work starts before what it waits for is closed", edits: &[("src/engine/src/graph.rs",
-        "            entry.blocked = blocked;", "            entry.blocked = blocked && entry.open_blockers > 1;")] },
+        "set_counts(number, Counts { blocked, ..counts });", "set_counts(number, Counts { blocked: blocked && counts.open_blockers > 1, ..counts });")] },
     Patch { name: "feeds-what-is-scheduled", breaks: "a bead is fed although it is scheduled", edits: &[("src/engine/src/feed.rs",
         "        let wanted = entry.work.context.is_none() && entry.work.verdict.is_none();\n        (wanted", "        let wanted = entry.work.verdict.is_none();\n        (wanted")] },
 ];

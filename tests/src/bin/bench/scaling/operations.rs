@@ -196,7 +196,7 @@ fn asked(samples: &mut Samples, world: &World, beads: usize) -> Fallible<()> {
     samples.event("why: the history in the journal", TIMES, |time| {
         let id = state.find_bead(&name(time))?;
         let history = &state.bead(&id).ok_or("the bead is known")?.work.history;
-        black_box(reader.events_at(history)?);
+        black_box(reader.events_at(&history.all())?);
         Ok(())
     })?;
     samples.event("status, text", FEW_TIMES, |_| {
