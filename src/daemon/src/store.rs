@@ -48,8 +48,9 @@ impl Store {
     }
 
     /// Gives back the memory that only a busy town needs.
-    pub(crate) fn rest(&self) {
+    pub(crate) fn rest(&mut self) {
         self.journal.rest();
+        self.state.tidy();
         memory::give_back();
     }
 

@@ -2,6 +2,7 @@
 //! the same state as folding the whole log.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +10,7 @@ use crate::bead::{BeadEntry, Sleeper};
 use crate::dispatch::Dispatch;
 use crate::forecast::History;
 use crate::preempt::Cycle;
+use crate::queue::Lane;
 use crate::settings::Settings;
 use crate::spending::Spending;
 use crate::state::State;
@@ -74,6 +76,8 @@ struct TownRow {
     spending: Spending,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     cooling: BTreeMap<AccountName, Timestamp>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    served_before: BTreeMap<Lane, u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     preemption: Option<Cycle>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -167,6 +171,7 @@ impl State {
                     sources: self.sources.clone(),
                     spending: self.spending.clone(),
                     cooling: self.cooling.clone(),
+                    served_before: self.served_before.clone(),
                     preemption: self.preemption.clone(),
                     lined: self.lined.clone(),
                     promised: self.promised.clone(),
@@ -262,6 +267,7 @@ impl Restoring {
                 state.sources = row.sources;
                 state.spending = row.spending;
                 state.cooling = row.cooling;
+                state.served_before = row.served_before;
                 state.preemption = row.preemption;
                 state.lined = row.lined;
                 state.promised = row.promised;
@@ -279,7 +285,7 @@ impl Restoring {
                 self.sleepers.push(state.beads.insert_sleeper(&sleeper));
             }
             "context" => {
-                let context: Box<crate::context::Context> = read(body)?;
+                let context: Arc<crate::context::Context> = read(body)?;
                 state.contexts.insert(context.id.clone(), context);
             }
             "dispatch" => {

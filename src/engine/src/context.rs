@@ -4,6 +4,7 @@
 mod stored;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -293,7 +294,7 @@ pub enum ContextEvent {
     #[serde(rename = "context.opened")]
     Opened {
         /// The record.
-        context: Box<Context>,
+        context: Arc<Context>,
         /// Who did it.
         actor: String,
     },
@@ -402,7 +403,7 @@ impl State {
                     work.context = Some(id.clone());
                 }
                 self.set_verdict(&bead, None);
-                self.contexts.insert(id.clone(), context.clone());
+                self.contexts.insert(id.clone(), Arc::clone(context));
                 if self.open_contexts.insert(id.clone()) {
                     self.count_priority(context.priority, true);
                 }

@@ -276,9 +276,10 @@ impl State {
         }
     }
 
-    /// Puts a convoy that is not closed into the indexes.
+    /// Puts a convoy into the indexes.
     pub(crate) fn track(&mut self, id: &ConvoyId) {
-        let Some(convoy) = self.convoys.get(id).filter(|convoy| convoy.closed.is_none()) else { return };
+        let Some(convoy) = self.convoys.get(id) else { return };
+        let is_closed = convoy.closed.is_some();
         let mut open = 0;
         // All are found before anything is done with one: the look-ups wait for memory, and so many wait at once.
         let numbers: Vec<Option<u32>> = convoy.tracked.iter().map(|bead| self.beads.number(bead)).collect();
@@ -287,7 +288,16 @@ impl State {
             self.tracking.add(number, id);
             open += usize::from(!self.beads.is_closed_at(number));
         }
-        self.convoy_open_beads.insert(id.clone(), open);
+        if !is_closed {
+            self.convoy_open_beads.insert(id.clone(), open);
+        }
+    }
+
+    /// Forgets a convoy for good.
+    pub(crate) fn forget_convoy(&mut self, id: &ConvoyId) {
+        self.untrack(id);
+        self.convoys.remove(id);
+        self.touch_convoy(id);
     }
 
     /// Takes a convoy out of the indexes.
@@ -318,7 +328,7 @@ impl State {
     /// The convoys that track a bead and are not closed, staged ones included, by id.
     pub(crate) fn all_convoys_tracking(&self, bead: &BeadId) -> impl Iterator<Item = &Convoy> {
         let ids = self.tracking.of(self.beads.number(bead));
-        ids.filter_map(|id| self.convoys.get(id))
+        ids.filter_map(|id| self.convoys.get(id)).filter(|convoy| convoy.closed.is_none())
     }
 
     /// The open convoys that track a bead, by id.

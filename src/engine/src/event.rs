@@ -81,6 +81,7 @@ impl Event {
                 TownEvent::Resumed { .. } => "scheduler.resumed",
                 TownEvent::HostGate { .. } => "scheduler.host_gate",
                 TownEvent::ClockAdvanced {} => "town.clock_advanced",
+                TownEvent::Retired { .. } => "town.retired",
                 TownEvent::OperatorDid { .. } => "operator.did",
                 TownEvent::OperatorUndid { .. } => "operator.undid",
                 TownEvent::OperatorRedid { .. } => "operator.redid",
@@ -224,12 +225,13 @@ impl Event {
 }
 
 /// Every type of event there is.
-pub const KINDS: [&str; 89] = [
+pub const KINDS: [&str; 90] = [
     "town.settings_changed",
     "scheduler.paused",
     "scheduler.resumed",
     "scheduler.host_gate",
     "town.clock_advanced",
+    "town.retired",
     "operator.did",
     "operator.undid",
     "town.repaired",

@@ -6,15 +6,15 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// Longest text that lies in the value itself.
-const SHORT: usize = 22;
+const SHORT: usize = 14;
 
 /// A text that follows the grammar of ids: ASCII, and without NUL.
 #[derive(Clone)]
 pub(crate) enum IdText {
     /// Filled up with NUL, so that comparing all bytes compares the texts.
     Short { len: u8, bytes: [u8; SHORT] },
-    /// Shared by all that name it.
-    Long(Arc<str>),
+    /// Shared by all that name it; behind one pointer, because every short one would pay for a second.
+    Long(Arc<String>),
 }
 
 impl IdText {
@@ -23,7 +23,7 @@ impl IdText {
     pub(crate) fn checked(text: &str, fits: impl Fn(u8) -> bool) -> Option<Self> {
         let mut bytes = [0; SHORT];
         let Some(places) = bytes.get_mut(..text.len()) else {
-            return text.bytes().all(fits).then(|| Self::Long(Arc::from(text)));
+            return text.bytes().all(fits).then(|| Self::Long(Arc::new(text.to_owned())));
         };
         let mut all_fit = true;
         for (place, byte) in places.iter_mut().zip(text.bytes()) {
@@ -40,7 +40,7 @@ impl IdText {
             Self::Short { len, bytes } => {
                 std::str::from_utf8(&bytes[..usize::from(*len)]).unwrap_or_default()
             }
-            Self::Long(text) => text,
+            Self::Long(text) => text.as_str(),
         }
     }
 
@@ -54,7 +54,7 @@ impl IdText {
 }
 
 /// Where the numbers begin that all bytes make up; the last overlaps with the one before.
-const WORDS: [usize; 3] = [0, 8, SHORT - 8];
+const WORDS: [usize; 2] = [0, SHORT - 8];
 
 /// Eight bytes as a number in the same order.
 #[inline]
@@ -136,6 +136,6 @@ mod tests {
 
     #[test]
     fn an_id_takes_little_room() {
-        assert_eq!(size_of::<Option<IdText>>(), 24);
+        assert_eq!(size_of::<Option<IdText>>(), 16);
     }
 }

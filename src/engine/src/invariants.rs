@@ -290,15 +290,15 @@ impl State {
     }
 
     fn check_convoys(&self) -> Result<(), Violation> {
-        let unclosed = self.convoys.values().filter(|convoy| convoy.closed.is_none());
+        let convoys = self.convoys.values();
         let pairs: BTreeSet<(&BeadId, &ConvoyId)> =
-            unclosed.flat_map(|convoy| convoy.tracked.iter().map(|bead| (bead, &convoy.id))).collect();
+            convoys.flat_map(|convoy| convoy.tracked.iter().map(|bead| (bead, &convoy.id))).collect();
         for (bead, convoy) in &pairs {
-            let known = self.all_convoys_tracking(bead).any(|tracking| tracking.id == **convoy);
+            let known = self.tracking.of(self.beads.number(bead)).any(|tracking| tracking == *convoy);
             ensure(known, || format!("{convoy} tracks {bead}, but nobody knows"))?;
         }
         ensure(pairs.len() == self.tracking.count(), || {
-            "somebody tracks beads of a closed convoy".to_owned()
+            "somebody tracks beads of a convoy that is forgotten".to_owned()
         })?;
         for convoy in self.convoys.values().filter(|c| c.is_open()) {
             let open = convoy.tracked.iter().filter(|b| !self.is_closed(b)).count();
@@ -372,6 +372,7 @@ impl State {
         same("alarms", self.alarms == other.alarms)?;
         same("spending", self.spending == other.spending)?;
         same("resting accounts", self.cooling == other.cooling)?;
+        same("lanes served before", self.served_before == other.served_before)?;
         same("preemption", self.preemption == other.preemption)?;
         same("promise", self.promised == other.promised)?;
         same("victims", self.victims == other.victims)?;

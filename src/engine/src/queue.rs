@@ -4,15 +4,20 @@
 //! fewest running, then the one served longest ago, goes first. A class whose limit is full waits on that
 //! limit's list, outside its lane, and returns when the limit frees: it never blocks the others.
 
+mod class;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use class::Class;
+
 use crate::capacity::Limit;
 use crate::context::Context;
 use crate::settings::{Fairness, Settings};
+use crate::tidy::close_up;
 use crate::{ContextId, ConvoyId, Millis, RigName, Timestamp};
 
 /// What the lanes of agents of the HTTP API begin with.
@@ -128,23 +133,6 @@ impl OrderKey {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Class {
-    items: BTreeMap<OrderKey, ContextId>,
-    /// Their places, the most urgent first, whatever order ageing makes of them.
-    urgency: BTreeSet<(Reverse<u8>, OrderKey)>,
-    /// The full limit this class waits for, if it does.
-    waits_on: Option<Limit>,
-}
-
-impl Class {
-    /// How many stand before this place. Mostly everybody does: whoever comes last asks.
-    fn ahead_of(&self, order: &OrderKey) -> u64 {
-        let everybody = self.items.keys().next_back().is_some_and(|last| last < order);
-        if everybody { self.items.len() as u64 } else { self.items.range(..order).count() as u64 }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct LaneState {
     running: u64,
     served: u64,
@@ -195,6 +183,12 @@ impl Queue {
         self.places.keys()
     }
 
+    /// Gives back the room that lists keep for more to come.
+    pub(crate) fn tidy(&mut self) {
+        close_up(&mut self.places);
+        self.classes.values_mut().for_each(Class::tidy);
+    }
+
     /// Puts a context where it belongs, also if it stands elsewhere.
     pub(crate) fn insert(&mut self, id: &ContextId, class: ClassKey, order: OrderKey, priority: u8) {
         let known = self.classes.get_key_value(&class).map(|(known, _)| Arc::clone(known));
@@ -216,8 +210,7 @@ impl Queue {
             lane.first = Some(lane.first.map_or(order, |first| first.min(order)));
         });
         let members = self.classes.entry(Arc::clone(class)).or_default();
-        members.items.insert(order, id.clone());
-        members.urgency.insert((Reverse(priority), order));
+        members.insert(order, priority, id.clone());
         self.offer_head(class);
         self.places.insert(id.clone(), place);
     }
@@ -226,9 +219,8 @@ impl Queue {
         let Some((class, order, priority)) = self.places.remove(id) else { return };
         self.withdraw_head(&class);
         if let Some(members) = self.classes.get_mut(&class) {
-            members.items.remove(&order);
-            members.urgency.remove(&(Reverse(priority), order));
-            if members.items.is_empty() {
+            members.remove(&order, priority);
+            if members.is_empty() {
                 if let Some(limit) = members.waits_on.take() {
                     self.forget_waiting(&limit, &class);
                 }
@@ -252,7 +244,7 @@ impl Queue {
             let full = class.limits.iter().find(|limit| !has_room(limit)).cloned();
             match full {
                 Some(full) => self.wait_on(class, full),
-                None => return self.classes.get(&class)?.items.values().next().cloned(),
+                None => return self.classes.get(&class)?.head().map(|(_, id)| id.clone()),
             }
         }
     }
@@ -261,7 +253,7 @@ impl Queue {
     pub(crate) fn head(&self) -> Option<&ContextId> {
         let (.., lane) = self.serving.first()?;
         let (_, class) = self.lanes.get(lane)?.heads.first()?;
-        self.classes.get(class)?.items.values().next()
+        self.classes.get(class)?.head().map(|(_, id)| id)
     }
 
     /// The best context of an explicit set, whatever its lane, that has room.
@@ -277,13 +269,9 @@ impl Queue {
 
     /// The most urgent context of each class, by priority and then as they stand in their lanes.
     pub(crate) fn most_urgent(&self) -> Vec<(u8, ContextId)> {
-        let head = |class: &Class| {
-            let first @ (_, order) = *class.urgency.first()?;
-            Some((first, class.items.get(&order)?.clone()))
-        };
-        let mut heads: Vec<_> = self.classes.values().filter_map(head).collect();
-        heads.sort_unstable_by_key(|(key, _)| *key);
-        heads.into_iter().map(|((Reverse(priority), _), id)| (priority, id)).collect()
+        let mut heads: Vec<_> = self.classes.values().filter_map(Class::most_urgent).collect();
+        heads.sort_unstable_by_key(|(priority, order, _)| (Reverse(*priority), **order));
+        heads.into_iter().map(|(priority, _, id)| (priority, id.clone())).collect()
     }
 
     /// A limit has room again: what waited for it comes back.
@@ -323,7 +311,7 @@ impl Queue {
         if members.waits_on.is_some() {
             return None;
         }
-        members.items.keys().next().map(|order| (*order, Arc::clone(class)))
+        members.head().map(|(order, _)| (*order, Arc::clone(class)))
     }
 
     fn withdraw_head(&mut self, class: &ClassKey) {
@@ -405,7 +393,7 @@ impl Queue {
     fn leave_lane(&mut self, lane: &Lane, place: OrderKey) {
         let was_first = self.lanes.get(lane).is_some_and(|state| state.first == Some(place));
         let first = was_first
-            .then(|| self.classes_of(lane).filter_map(|class| class.items.keys().next().copied()).min());
+            .then(|| self.classes_of(lane).filter_map(|class| class.head().map(|(order, _)| *order)).min());
         self.change_lane(lane, |state| {
             state.waiting = state.waiting.saturating_sub(1);
             state.first = first.unwrap_or(state.first);
@@ -436,13 +424,13 @@ impl Queue {
 
     /// Internal consistency, for the invariant checker.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let members: usize = self.classes.values().map(|c| c.items.len()).sum();
+        let members: usize = self.classes.values().map(Class::len).sum();
         if members != self.places.len() {
             return Err(format!("queue holds {members} items but {} places", self.places.len()));
         }
         for (key, class) in &self.classes {
             let offered = self.lanes.get(&key.lane).is_some_and(|lane| {
-                class.items.keys().next().is_some_and(|o| lane.heads.contains(&(*o, key.clone())))
+                class.head().is_some_and(|(order, _)| lane.heads.contains(&(*order, key.clone())))
             });
             let waits =
                 class.waits_on.as_ref().is_some_and(|l| self.waiting.get(l).is_some_and(|w| w.contains(key)));

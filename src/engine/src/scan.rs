@@ -35,7 +35,8 @@ impl State {
 
 impl Tx<'_> {
     /// Looks at `count` beads after `from`, and says after which to go on; none when the last was seen. Contexts of
-    /// beads that were closed or taken are closed on the way, and beads that dead workers left behind released.
+    /// beads that were closed or taken are closed on the way, beads that dead workers left behind released, and those
+    /// forgotten whose time is up.
     pub fn scan(&mut self, from: Option<&BeadId>, count: usize) -> Option<BeadId> {
         let after = from.cloned().map_or(Bound::Unbounded, Bound::Excluded);
         let slice: Vec<BeadId> =
@@ -46,6 +47,10 @@ impl Tx<'_> {
             self.close_if_stale(id);
             self.recover_hook(id, None);
         }
+        if from.is_none() {
+            self.retire_convoys();
+        }
+        self.retire_beads(&slice);
         let different = awake.iter().find_map(|id| self.state().difference(self.state().bead(id)?));
         let slots = self.state().check_slots().err().filter(|_| from.is_none());
         if let Some(difference) = different.or(slots.as_ref().map(Violation::to_string)) {

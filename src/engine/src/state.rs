@@ -2,6 +2,7 @@
 //! be rebuilt from the records at any time.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::agent::{Agent, Roster};
 use crate::alert::Alert;
@@ -44,7 +45,8 @@ pub struct State {
     pub(crate) last_dispatch_at: Option<Timestamp>,
     pub(crate) rigs: BTreeMap<RigName, Rig>,
     pub(crate) beads: Beads,
-    pub(crate) contexts: BTreeMap<ContextId, Box<Context>>,
+    /// The events that opened them share them, so that each is in memory once.
+    pub(crate) contexts: BTreeMap<ContextId, Arc<Context>>,
     pub(crate) dispatches: BTreeMap<DispatchId, Dispatch>,
     pub(crate) convoys: BTreeMap<ConvoyId, Convoy>,
     pub(crate) alerts: BTreeMap<AlertId, Alert>,
@@ -64,6 +66,8 @@ pub struct State {
     pub(crate) spending: Spending,
     /// Until when accounts rest whose service was unavailable.
     pub(crate) cooling: BTreeMap<AccountName, Timestamp>,
+    /// When lanes were last served by attempts that are forgotten.
+    pub(crate) served_before: BTreeMap<Lane, u64>,
     /// The preemption under way.
     pub(crate) preemption: Option<Cycle>,
     /// What is next in line, by the dispatch that it stands behind.
@@ -75,7 +79,7 @@ pub struct State {
     pub(crate) dependents: Edges,
     pub(crate) children: Edges,
     pub(crate) cycles: Cycles,
-    /// The convoys that track a bead and are not closed, by id.
+    /// The convoys that track a bead, by id.
     pub(crate) tracking: Tracking,
     pub(crate) convoy_open_beads: BTreeMap<ConvoyId, usize>,
     pub(crate) open_contexts: BTreeSet<ContextId>,
@@ -364,8 +368,17 @@ impl State {
         }
         self.forget_merge(id);
         self.dirty.insert(Entity::Bead(id.clone()));
-        self.beads.forget_name(id);
+        for name in entry.bead.dependencies.iter().map(|edge| &edge.on).chain([id]) {
+            self.forget_name(name);
+        }
         self.gone.forget_name(id);
+    }
+
+    /// Forgets an id that only a forgotten bead had or named.
+    fn forget_name(&mut self, id: &BeadId) {
+        if self.tracking.of(self.beads.number(id)).next().is_none() {
+            self.beads.forget_name(id);
+        }
     }
 
     pub(crate) fn touch_bead(&mut self, id: &BeadId) {

@@ -7,7 +7,7 @@ use crate::command::Command;
 use crate::settings::Settings;
 use crate::state::State;
 pub use crate::undo::Undoable;
-use crate::{AccountName, DispatchId, RigName, Timestamp};
+use crate::{AccountName, BeadId, ConvoyId, DispatchId, RigName, Timestamp};
 
 /// Dispatch is stopped town-wide.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +56,19 @@ pub enum TownEvent {
     /// Time passed and something became due.
     #[serde(rename = "town.clock_advanced")]
     ClockAdvanced {},
+    /// What nobody needs any more was forgotten: its time was up.
+    #[serde(rename = "town.retired")]
+    Retired {
+        /// Closed beads, each after those that counted on it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        beads: Vec<BeadId>,
+        /// Closed convoys.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        convoys: Vec<ConvoyId>,
+        /// The attempts of those beads that had workers, whose logs go too.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        workers: Vec<DispatchId>,
+    },
     /// An operator did something that can be taken back.
     #[serde(rename = "operator.did")]
     OperatorDid {
@@ -123,6 +136,7 @@ impl State {
             TownEvent::Resumed { .. } => self.pause = None,
             TownEvent::HostGate { closed_because } => self.host_gate.clone_from(closed_because),
             TownEvent::ClockAdvanced {} => {}
+            TownEvent::Retired { beads, convoys, .. } => self.apply_retired(beads, convoys),
             TownEvent::OperatorDid { undoable, .. } => self.apply_did(undoable),
             TownEvent::OperatorUndid { did, again, .. } => self.apply_undid(did, again),
             TownEvent::OperatorRedid { did, inverse, .. } => self.apply_redid(did, inverse),

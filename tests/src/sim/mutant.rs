@@ -1,6 +1,8 @@
 //! Known-bad daemons and shims. Each breaks one rule of the design; the checks must notice every one of them, or they
 //! prove nothing.
 
+use std::sync::Arc;
+
 use yard_engine::context::{Context, ContextEvent};
 use yard_engine::{ContextId, Tx};
 
@@ -111,7 +113,7 @@ pub(super) fn feed_again(tx: &mut Tx<'_>) {
     let open = tx.state().open_contexts().find(|context| context.fields.convoy.is_some()).cloned();
     if let Some(context) = open {
         let id = ContextId::parse(&format!("ctx-x{}", tx.state().seq())).expect("a valid id");
-        let context = Box::new(Context { id, ..context });
+        let context = Arc::new(Context { id, ..context });
         tx.emit(ContextEvent::Opened { context, actor: "mutant".to_owned() });
     }
 }

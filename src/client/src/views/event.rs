@@ -89,6 +89,12 @@ fn sentence(event: &Event) -> Option<(String, String)> {
         }
         Event::Town(TownEvent::Resumed { actor }) => Some(("dispatch goes on".to_owned(), actor.clone())),
         Event::Town(TownEvent::ClockAdvanced {}) => Some(("something became due".to_owned(), String::new())),
+        Event::Town(TownEvent::Retired { beads, convoys, .. }) => {
+            let what = [(beads.len(), "closed bead"), (convoys.len(), "closed convoy")];
+            let what: Vec<String> =
+                what.iter().filter(|(n, _)| *n > 0).map(|(n, word)| count(*n, word)).collect();
+            Some((format!("{} forgotten: their time is up", what.join(" and ")), String::new()))
+        }
         Event::Town(TownEvent::SettingsChanged { .. }) => {
             Some(("the settings were read anew".to_owned(), String::new()))
         }

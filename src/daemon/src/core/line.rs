@@ -78,7 +78,7 @@ impl Core {
     pub(super) fn line_is_disturbed(&self) -> bool {
         let Some(least_urgent) = self.store.state().least_urgent_in_line() else { return false };
         let disturbs = |event: &Event| match event {
-            Event::Town(event) => !matches!(event, TownEvent::ClockAdvanced {}),
+            Event::Town(event) => !matches!(event, TownEvent::ClockAdvanced {} | TownEvent::Retired { .. }),
             Event::Rig(_) | Event::Preemption(_) | Event::Convoy(_) => true,
             Event::Bead(event) => !matches!(event, BeadEvent::Closed { .. }),
             Event::Context(ContextEvent::Opened { context, .. }) => context.priority > least_urgent,

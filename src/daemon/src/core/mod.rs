@@ -54,6 +54,8 @@ const SCAN_SLICE: usize = 500;
 const SHIMS_KEPT: usize = 4;
 /// Events after which memory is given back once there is nothing to do.
 const BUSY: u64 = 1_000;
+/// A busy time is over when nothing has come for so long.
+const QUIET: Duration = Duration::from_millis(250);
 /// Extra time for a drain after its grace, for the shims to write their records.
 const DRAIN_SLACK: Duration = Duration::from_secs(2);
 
@@ -253,12 +255,18 @@ impl Core {
 
     /// After a busy time, or when a town was just taken over: gives back the memory that only that needed.
     fn rest(&mut self) {
-        let now = self.store.state().seq();
-        let was_busy = self.rested.is_none_or(|then| now.0.saturating_sub(then.0) >= BUSY);
-        if was_busy && self.role.dispatches_by_itself() {
-            self.rested = Some(now);
+        if self.was_busy() {
+            self.rested = Some(self.store.state().seq());
             self.store.rest();
         }
+    }
+
+    /// Whether much has happened since this last gave memory back.
+    fn was_busy(&self) -> bool {
+        let state = self.store.state();
+        let busy = BUSY.max(state.things_to_tidy() as u64 / 8);
+        let much = self.rested.is_none_or(|then| state.seq().0.saturating_sub(then.0) >= busy);
+        much && self.role.dispatches_by_itself()
     }
 
     /// Takes a checkpoint, due or not.
@@ -332,6 +340,9 @@ impl Core {
         let mut until = self.next_look;
         for timeout in [self.waiters.next_timeout(), self.next_mail_timeout()].into_iter().flatten() {
             until = until.min(timeout);
+        }
+        if self.was_busy() {
+            until = until.min(self.clock.instant() + QUIET);
         }
         if let Some(drain) = &self.drain {
             // Past its time a drain only waits for the shims' last words.

@@ -9,6 +9,7 @@ use yard_engine::command::{Recovery, RecoveryKind};
 use yard_engine::dispatch::{Dispatch, DispatchEvent, Next, Outcome, StopReason};
 use yard_engine::preempt::{Method, PreemptionEvent};
 use yard_engine::task::TaskEvent;
+use yard_engine::town::TownEvent;
 use yard_engine::{DispatchId, Event, Millis, Recorded, Timestamp};
 use yard_workers::{Recovered, StartOrder, WorkerReport, is_machines_fault};
 
@@ -213,7 +214,9 @@ impl Core {
             if let Event::Preemption(event) = &recorded.event {
                 self.perform_preemption(event);
             }
-            if let Event::Task(TaskEvent::Retired { workers, .. }) = &recorded.event {
+            if let Event::Task(TaskEvent::Retired { workers, .. })
+            | Event::Town(TownEvent::Retired { workers, .. }) = &recorded.event
+            {
                 self.remove_logs_of(workers);
             }
             let Event::Dispatch(event) = &recorded.event else { continue };

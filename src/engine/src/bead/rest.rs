@@ -6,15 +6,15 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use hashbrown::HashTable;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::shelf::Place;
-use super::{BeadEntry, Beads};
+use super::{Bead, BeadEntry, Beads};
 use crate::checkpoint::CheckpointRow;
 use crate::context::Context;
 use crate::dispatch::Dispatch;
@@ -22,7 +22,7 @@ use crate::lookup::hash_of;
 use crate::packed::{Packer, Shapes, Unpacker};
 use crate::queue::Lane;
 use crate::state::State;
-use crate::{BeadId, ContextId, DispatchId};
+use crate::{BeadId, ContextId, DispatchId, Timestamp};
 
 /// So many beads that were looked at stay unpacked until the next decision is over.
 const LOOKED_AT: usize = 1000;
@@ -66,6 +66,8 @@ struct Past {
 pub(super) struct Packed {
     bytes: Box<[u8]>,
     counts: Counts,
+    /// When it was closed, if it is to be forgotten in time.
+    closed: Option<Timestamp>,
     /// As it was, while somebody has looked at it lately.
     unpacked: OnceLock<Box<Unpacked>>,
 }
@@ -123,6 +125,11 @@ impl<'a> Sleeper<'a> {
         let dispatches = stored.dispatches.iter().map(|dispatch| read(dispatch)).collect::<Result<_, _>>()?;
         Ok(Self { unpacked: Unpacked { entry, past: Past { contexts, dispatches } }, stored })
     }
+}
+
+/// From when the time counts after which a closed bead is forgotten; none if it never is.
+fn forgotten_from(bead: &Bead) -> Option<Timestamp> {
+    bead.closed_at.filter(|_| bead.source.is_none() && !bead.pinned)
 }
 
 fn json<T: Serialize>(record: &T) -> String {
@@ -276,7 +283,8 @@ impl Beads {
         let dispatches = past.dispatches.iter().map(|dispatch| Cow::Owned(json(dispatch)));
         let bytes = pack(&mut self.rest.shapes, &entry.bead.id, &json(&entry), contexts, dispatches);
         let counts = Counts { open_blockers: entry.open_blockers, blocked: entry.blocked };
-        *self.place_mut(number) = Place::AtRest(Packed { bytes, counts, unpacked: OnceLock::new() });
+        let closed = forgotten_from(&entry.bead);
+        *self.place_mut(number) = Place::AtRest(Packed { bytes, counts, closed, unpacked: OnceLock::new() });
         self.rest.unsaved.push(number);
     }
 
@@ -290,10 +298,19 @@ impl Beads {
         let contexts = contexts.iter().map(|context| Cow::Borrowed(context.get()));
         let dispatches = dispatches.iter().map(|dispatch| Cow::Borrowed(dispatch.get()));
         let bytes = pack(&mut self.rest.shapes, &bead.id, entry.get(), contexts, dispatches);
-        let packed = Packed { bytes, counts: Counts::default(), unpacked: OnceLock::new() };
+        let closed = forgotten_from(bead);
+        let packed = Packed { bytes, counts: Counts::default(), closed, unpacked: OnceLock::new() };
         *self.place_mut(number) = Place::AtRest(packed);
         self.note_sleeper(number, &bead.dependencies);
         number
+    }
+
+    /// When a bead at rest was closed, if it is to be forgotten in time.
+    pub(crate) fn forgotten_from(&self, number: u32) -> Option<Timestamp> {
+        match self.place(number)? {
+            Place::AtRest(packed) => packed.closed,
+            Place::Empty | Place::Awake(_) => None,
+        }
     }
 
     /// What is derived of a bead, if somebody has it.
@@ -417,7 +434,7 @@ impl State {
         let (id, mut next) = (entry.bead.id.clone(), entry.work.last_context.clone());
         while let Some(context) = next.and_then(|id| self.contexts.remove(&id)) {
             let before = context.predecessor.clone();
-            past.contexts.push(*context);
+            past.contexts.push(Arc::unwrap_or_clone(context));
             next = before;
         }
         let attempts: Vec<DispatchId> = self.dispatches_of(&id).map(|dispatch| dispatch.id.clone()).collect();
@@ -430,7 +447,7 @@ impl State {
         let Some(past) = self.beads.take_past(number) else { return };
         for context in past.contexts {
             self.touch_context(&context.id);
-            self.contexts.insert(context.id.clone(), Box::new(context));
+            self.contexts.insert(context.id.clone(), Arc::new(context));
         }
         for dispatch in past.dispatches {
             self.touch_dispatch(&dispatch.id);
@@ -450,7 +467,7 @@ impl State {
             let bead = self.context(id)?.bead().clone();
             self.bring_back(&bead);
         }
-        self.contexts.get_mut(id).map(|context| &mut **context)
+        self.contexts.get_mut(id).map(Arc::make_mut)
     }
 
     /// A dispatch by id.

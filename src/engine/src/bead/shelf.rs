@@ -17,7 +17,6 @@ use super::rest::{Packed, Rest};
 use super::{Bead, BeadEntry, Dependency, End};
 use crate::BeadId;
 use crate::lookup::Numbers;
-use crate::task::TASK_PREFIX;
 
 /// So many beads are looked at together when many come.
 const AT_ONCE: usize = 8;
@@ -32,8 +31,8 @@ pub(crate) struct Beads {
     /// The other ends of its dependencies, in the same order.
     ends: Vec<SmallVec<[End; 4]>>,
     closed: Vec<bool>,
-    /// Tasks that a dependency ever named: their numbers are their own for ever.
-    named_tasks: BTreeSet<u32>,
+    /// How many dependencies lead to a number: while one does, it belongs to its id.
+    named: Vec<u32>,
     /// The ids of those that are there.
     ids: BTreeSet<BeadId>,
 }
@@ -154,6 +153,14 @@ impl Beads {
         self.ids.len()
     }
 
+    /// Gives back the room that lists keep for more to come.
+    pub(crate) fn tidy(&mut self) {
+        self.ids = std::mem::take(&mut self.ids).into_iter().collect();
+        self.names.ids.shrink_to_fit();
+        self.entries.shrink_to_fit();
+        self.ends.shrink_to_fit();
+    }
+
     /// Puts a bead in, in place of the one with its id if there is one; says its number.
     pub(crate) fn insert(&mut self, entry: BeadEntry) -> u32 {
         let number = self.give_number(&entry.bead.id);
@@ -210,11 +217,11 @@ impl Beads {
     pub(crate) fn remove(&mut self, id: &BeadId) -> Option<BeadEntry> {
         let number = self.number(id)?;
         self.wake_at(number);
-        let number = number as usize;
-        let Place::Awake(entry) = std::mem::replace(&mut self.entries[number], Place::Empty) else {
+        let Place::Awake(entry) = std::mem::replace(self.place_mut(number), Place::Empty) else {
             return None;
         };
-        (self.ends[number], self.closed[number]) = (SmallVec::new(), false);
+        self.set_ends(number, SmallVec::new());
+        self.closed[number as usize] = false;
         self.ids.remove(id);
         Some(entry)
     }
@@ -229,34 +236,33 @@ impl Beads {
     fn note_change_at(&mut self, number: u32) {
         self.closed[number as usize] = self.at(number).is_some_and(|entry| entry.bead.is_closed());
         self.note_ends_at(number);
-        self.make_room();
     }
 
-    /// Notes where the dependencies of a bead lead. `make_room` has to follow.
+    /// Notes where the dependencies of a bead lead.
     fn note_ends_at(&mut self, number: u32) {
         let Place::Awake(entry) = &self.entries[number as usize] else { return };
         let edges = entry.bead.dependencies.iter();
-        let ends = edges.map(|edge| {
-            let end = self.names.give_number(&edge.on);
-            if is_task(&edge.on) {
-                self.named_tasks.insert(end);
-            }
-            End::new(end, &edge.kind)
-        });
-        self.ends[number as usize] = ends.collect();
+        let ends = edges.map(|edge| End::new(self.names.give_number(&edge.on), &edge.kind));
+        let ends = ends.collect();
+        self.set_ends(number, ends);
+    }
+
+    fn set_ends(&mut self, number: u32, ends: SmallVec<[End; 4]>) {
+        self.make_room();
+        for end in &ends {
+            self.named[end.number() as usize] += 1;
+        }
+        for end in std::mem::replace(&mut self.ends[number as usize], ends) {
+            self.named[end.number() as usize] -= 1;
+        }
     }
 
     /// Notes that a bead at rest is closed, and where its dependencies lead.
     pub(super) fn note_sleeper(&mut self, number: u32, dependencies: &[Dependency]) {
         self.closed[number as usize] = true;
-        for edge in dependencies {
-            let end = self.names.give_number(&edge.on);
-            if is_task(&edge.on) {
-                self.named_tasks.insert(end);
-            }
-            self.ends[number as usize].push(End::new(end, &edge.kind));
-        }
-        self.make_room();
+        let ends = dependencies.iter().map(|edge| End::new(self.names.give_number(&edge.on), &edge.kind));
+        let ends = ends.collect();
+        self.set_ends(number, ends);
     }
 
     /// Lists beads at rest among those that are there.
@@ -268,18 +274,24 @@ impl Beads {
     fn note_all_ends(&mut self, numbers: &[u32]) {
         let mut targets = Vec::new();
         for some in numbers.chunks(AT_ONCE) {
-            let beads = some.iter().filter_map(|number| awake(&self.entries[*number as usize]));
-            let edges = || beads.clone().flat_map(|entry| &entry.bead.dependencies);
-            let ids: SmallVec<[&BeadId; 8 * AT_ONCE]> = edges().map(|edge| &edge.on).collect();
-            self.names.give_numbers(&ids, &mut targets);
-            let named = ids.iter().zip(&targets).filter(|(id, _)| is_task(id));
-            self.named_tasks.extend(named.map(|(_, number)| *number));
-            let mut ends = edges().zip(&targets).map(|(edge, target)| End::new(*target, &edge.kind));
-            for (number, entry) in some.iter().zip(beads.clone()) {
-                self.ends[*number as usize] = ends.by_ref().take(entry.bead.dependencies.len()).collect();
+            for (number, ends) in some.iter().zip(self.find_ends(some, &mut targets)) {
+                self.set_ends(*number, ends);
             }
         }
-        self.make_room();
+    }
+
+    /// Where the dependencies of these beads lead.
+    fn find_ends(
+        &mut self,
+        numbers: &[u32],
+        targets: &mut Vec<u32>,
+    ) -> SmallVec<[SmallVec<[End; 4]>; AT_ONCE]> {
+        let beads = numbers.iter().filter_map(|number| awake(&self.entries[*number as usize]));
+        let edges = || beads.clone().flat_map(|entry| &entry.bead.dependencies);
+        let ids: SmallVec<[&BeadId; 8 * AT_ONCE]> = edges().map(|edge| &edge.on).collect();
+        self.names.give_numbers(&ids, targets);
+        let mut ends = edges().zip(targets).map(|(edge, target)| End::new(*target, &edge.kind));
+        beads.clone().map(|entry| ends.by_ref().take(entry.bead.dependencies.len()).collect()).collect()
     }
 
     /// Gives every number its place in all lists.
@@ -290,6 +302,9 @@ impl Beads {
             self.entries.resize_with(numbers, || Place::Empty);
             self.ends.resize_with(numbers, SmallVec::new);
             self.closed.resize(numbers, false);
+        }
+        if self.named.len() < numbers {
+            self.named.resize(numbers, 0);
         }
     }
 
@@ -303,7 +318,7 @@ impl Beads {
     /// Forgets an id that nobody has and nobody names, so that its number can be given to another.
     pub(crate) fn forget_name(&mut self, id: &BeadId) {
         let Some(number) = self.number(id) else { return };
-        if self.at(number).is_none() && !self.named_tasks.contains(&number) {
+        if self.at(number).is_none() && self.named[number as usize] == 0 {
             self.names.forget(id, number);
         }
     }
@@ -412,11 +427,6 @@ fn awake(place: &Place) -> Option<&BeadEntry> {
         Place::Awake(entry) => Some(entry),
         Place::Empty | Place::AtRest(_) => None,
     }
-}
-
-/// Whether an id is that of a task, which is forgotten when its time is up.
-fn is_task(id: &BeadId) -> bool {
-    id.as_bytes().starts_with(TASK_PREFIX.as_bytes())
 }
 
 impl PartialEq for Beads {

@@ -1,5 +1,7 @@
 //! The scheduler's own commands: run, pause, resume, clear, retry.
 
+use std::sync::Arc;
+
 use super::Asker;
 use super::alerts::bead_key;
 use super::sling::task_has_ended;
@@ -159,7 +161,7 @@ impl Tx<'_> {
         let mut context = Context { id, closed: None, ..old };
         (context.predecessor, context.rest_until, context.sent) = (predecessor, None, None);
         self.end_alert(&bead_key(context.bead()));
-        self.emit(ContextEvent::Opened { context: Box::new(context), actor: actor.to_owned() });
+        self.emit(ContextEvent::Opened { context: Arc::new(context), actor: actor.to_owned() });
     }
 
     pub(super) fn retry(&mut self, asker: &Asker<'_>, text: &str) -> Result<Answer, Refusal> {

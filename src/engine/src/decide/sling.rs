@@ -2,6 +2,7 @@
 //! context; whether it starts at once is the plan's business.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::bounds::check_sling;
 use super::{Asker, Kitchen};
@@ -353,7 +354,7 @@ impl Tx<'_> {
         result.context_id = Some(context.id.clone());
         result.rig = Some(accepted.rig.clone());
         result.convoy_id = convoy;
-        self.emit(ContextEvent::Opened { context: Box::new(context), actor: asker.actor.to_owned() });
+        self.emit(ContextEvent::Opened { context: Arc::new(context), actor: asker.actor.to_owned() });
         result
     }
 }

@@ -26,8 +26,6 @@ const DEFAULT_DEADLINE: Millis = Millis::seconds(60);
 const MOST_REJECTED: usize = 10_000;
 /// Tasks forgotten in one go.
 const RETIRED_AT_ONCE: usize = 500;
-/// However short results are kept, their client has this long to ask.
-const SHORTEST_TTL: Millis = Millis::seconds(1);
 /// The waits before a webhook is tried again; after the last one it is given up.
 const WEBHOOK_BACKOFF: [Millis; 8] = [
     Millis::seconds(5),
@@ -354,10 +352,6 @@ impl State {
             }),
             replayed,
         }
-    }
-
-    fn ttl(&self) -> Millis {
-        self.settings.results_ttl.max(SHORTEST_TTL)
     }
 
     /// When the next task is forgotten.

@@ -52,9 +52,10 @@ impl State {
             }
         }
         self.dispatches = dispatches;
-        for (lane, served) in
-            self.lanes_served_at_rest().map(|(lane, served)| (lane.clone(), served)).collect::<Vec<_>>()
-        {
+        let forgotten = self.served_before.iter().map(|(lane, served)| (lane, *served));
+        let untold =
+            self.lanes_served_at_rest().chain(forgotten).map(|(lane, served)| (lane.clone(), served));
+        for (lane, served) in untold.collect::<Vec<_>>() {
             self.queue.lane_served(&lane, served);
         }
         for id in self.live.clone() {

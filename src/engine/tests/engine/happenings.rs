@@ -181,7 +181,7 @@ pub(crate) fn happening() -> impl Strategy<Value = Happening> {
         1 => any::<bool>().prop_map(Happening::Host),
         3 => (0_usize..60, change()).prop_map(|(nth, change)| Happening::Tracked(nth, change)),
         3 => look().prop_map(Happening::Read),
-        1 => Just(Happening::Scanned),
+        2 => Just(Happening::Scanned),
         1 => (0_usize..4).prop_map(Happening::AlertTold),
         1 => prop_oneof![1 => Just(Happening::RigLeaves), 2 => Just(Happening::RigJoins)],
         4 => task_happening().prop_map(Happening::Task),
@@ -203,7 +203,9 @@ impl Yard {
         let mut town = Town::new();
         town.rig_with("web", "w", |r| (r.max_polecats, r.path) = (Some(2), ".".to_owned()));
         // Short enough for the times that pass.
-        town.configure(|s| (s.stale_after, s.close_grace) = (Millis(60_000), Millis(20_000)));
+        town.configure(|s| {
+            (s.stale_after, s.close_grace, s.results_ttl) = (Millis(60_000), Millis(20_000), Millis(60_000));
+        });
         let mut tracker = town.workspace("ox", "ox");
         let (shown, native): (Vec<_>, Vec<_>) =
             beads.into_iter().partition(|b| b.id.as_deref().is_some_and(|id| id.starts_with("ox-")));

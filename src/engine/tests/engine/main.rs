@@ -24,6 +24,7 @@ mod properties;
 mod recovery;
 mod reporting;
 mod resting;
+mod retiring;
 mod seed1_cli;
 mod seed1_contexts;
 mod seed1_limits;

@@ -252,6 +252,8 @@ fn task_events(town: &mut Town) {
         town.act(|tx| tx.webhook_tried(id, failure));
     }
     town.advance(Millis::minutes(2));
+    // Closed beads are at rest by now, and their time is up.
+    (0..4).for_each(|_| town.scan());
 }
 
 fn merge_events(town: &mut Town) {

@@ -80,7 +80,7 @@ pub(crate) fn run(effort: &Effort) -> Fallible<usize> {
         size_of::<Dispatch>()
     ));
     say(
-        "\nVmRSS, read when it has not changed for a second; nothing is trimmed from outside. MB are 10⁶ bytes.",
+        "\nVmRSS, read when it has not changed for three seconds; nothing is trimmed from outside. MB are 10⁶ bytes.",
     );
     let [live, live_again, closed, closed_again] = slopes[..] else { return Err("a row is missing".into()) };
     let (live, closed) = (live.max(live_again), closed.max(closed_again));

@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(1);
 /// How long anything is waited for.
 const PATIENCE: Duration = Duration::from_mins(5);
 /// Memory that has not changed for so long is settled.
-const SETTLED: Duration = Duration::from_secs(1);
+const SETTLED: Duration = Duration::from_secs(3);
 
 /// A running daemon. Everything of its town ends with it.
 pub(crate) struct Daemon {
