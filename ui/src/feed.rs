@@ -180,12 +180,7 @@ impl Reading {
                 Ok(news)
             }
             Attached::Events(rows) => {
-                let event = |(seq, at, kind, body): (Seq, Timestamp, String, Box<RawValue>)| {
-                    let event = Event::from_stored(&kind, body.get()).map_err(|error| error.to_string())?;
-                    Ok(Arc::new(Recorded { seq, at, event }))
-                };
-                let events: Vec<Arc<Recorded>> =
-                    rows.into_iter().map(event).collect::<Result<_, String>>()?;
+                let events = read_rows(rows)?;
                 match &mut self.state {
                     Some(state) if !self.live => {
                         for event in &events {
@@ -248,6 +243,41 @@ pub(crate) fn read_events(folder: &Path, query: EventsAsk) -> Result<Vec<Arc<Rec
         (None, Ok(Err(refusal))) => Err(refusal.message),
         (None, Err(error)) => Err(error.to_string()),
     }
+}
+
+/// Reads the town as it was at the beginning of its log, and all events since.
+pub(crate) fn read_past(folder: &Path) -> Result<(State, Vec<Arc<Recorded>>), String> {
+    let mut connection = Connection::open(folder).map_err(|error| error.to_string())?;
+    let mut reading = Reading::default();
+    let (mut events, mut unreadable) = (Vec::new(), None);
+    let answer = connection.ask(&request(Ask::Past), |item| {
+        let item = serde_json::from_str::<Attached>(item.get()).map_err(|error| error.to_string());
+        let taken = item.and_then(|item| match item {
+            Attached::Events(rows) => read_rows(rows).map(|rows| events.extend(rows)),
+            Attached::Begin { seq, records, .. } => {
+                // The state is kept as it was, for what follows is to be replayed.
+                reading.take(Attached::Begin { seq, records, last: seq.next() }).map(drop)
+            }
+            Attached::Records(_) => reading.take(item).map(drop),
+        });
+        unreadable = taken.err();
+        unreadable.is_none()
+    });
+    match (unreadable, answer) {
+        (Some(why), _) => Err(why),
+        (None, Ok(Ok(_))) => Ok((reading.state.unwrap_or_default(), events)),
+        (None, Ok(Err(refusal))) => Err(refusal.message),
+        (None, Err(error)) => Err(error.to_string()),
+    }
+}
+
+/// Events as they are sent.
+fn read_rows(rows: Vec<(Seq, Timestamp, String, Box<RawValue>)>) -> Result<Vec<Arc<Recorded>>, String> {
+    let event = |(seq, at, kind, body): (Seq, Timestamp, String, Box<RawValue>)| {
+        let event = Event::from_stored(&kind, body.get()).map_err(|error| error.to_string())?;
+        Ok(Arc::new(Recorded { seq, at, event }))
+    };
+    rows.into_iter().map(event).collect()
 }
 
 /// An event as the log shows it to people.

@@ -40,8 +40,8 @@ pub enum Msg {
     Forecast(Arc<Forecasts>),
     /// A log was read.
     Log(LogNews),
-    /// The whole log of events, for a replay.
-    History(Vec<Arc<Recorded>>),
+    /// The town at the beginning of its log, and the whole log of events, for a replay.
+    History(Box<State>, Vec<Arc<Recorded>>),
     /// Why the log of events cannot be had.
     NoHistory(String),
     /// Something was copied, or not.

@@ -50,10 +50,9 @@ pub enum Mark {
 }
 
 impl Replay {
-    /// A replay of these events, at their end.
-    pub fn new(events: Vec<Arc<Recorded>>) -> Self {
+    /// A replay of these events, at their end, from the town as it was before them.
+    pub fn new(mut state: State, events: Vec<Arc<Recorded>>) -> Self {
         let apart = (events.len() / KEYFRAMES).max(APART);
-        let mut state = State::default();
         let mut keyframes = vec![(0, state.clone())];
         let (mut waves, mut faults) = (Vec::new(), Vec::new());
         let mut beginnings = Beginnings::default();

@@ -15,7 +15,7 @@ use yard_engine::Timestamp;
 
 use crate::console::{Console, Known, Mode};
 use crate::errands::{Ym, copy};
-use crate::feed::{Feed, read_events};
+use crate::feed::{Feed, read_past};
 use crate::forecasts::Forecasts;
 use crate::layers::Layer;
 use crate::logs::Follower;
@@ -246,8 +246,8 @@ impl Running {
             }
             Effect::ReadHistory => {
                 let folder = self.folder.clone();
-                self.on_a_thread(move |_| match read_events(&folder, yard_client::EventsAsk::default()) {
-                    Ok(events) => Msg::History(events),
+                self.on_a_thread(move |_| match read_past(&folder) {
+                    Ok((beginning, events)) => Msg::History(Box::new(beginning), events),
                     Err(why) => Msg::NoHistory(why),
                 });
             }

@@ -187,6 +187,8 @@ pub enum Ask {
         /// The caller has everything up to here, and needs only what came after.
         since: Option<Seq>,
     },
+    /// The state at the beginning of the log, then all events of the log, as [`Attached`] items.
+    Past,
     /// Waits until beads have ended or cannot progress.
     Wait {
         /// Which; empty with `all`.

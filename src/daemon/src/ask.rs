@@ -68,7 +68,9 @@ pub fn ask(town: &TownDir, request: &Request, each: Each<'_>) -> Result<Answered
                     .hint("ym --daemon starts one; without --wait the inbox is read as it is")
                     .into());
             }
-            Ask::Attach { .. } => return Err(Refusal::new("no-daemon", "nobody serves the town").into()),
+            Ask::Attach { .. } | Ask::Past => {
+                return Err(Refusal::new("no-daemon", "nobody serves the town").into());
+            }
             Ask::Stop { .. } => {
                 return Err(Refusal::new("no-daemon", "no daemon is running")
                     .hint("ym --daemon starts one")
@@ -102,7 +104,7 @@ fn ask_server(town: &TownDir, request: &Request, each: Each<'_>) -> Result<Optio
     };
     let lasts = matches!(
         &request.ask,
-        Ask::Wait { .. } | Ask::Events { .. } | Ask::Attach { .. } | Ask::AgentWait { .. }
+        Ask::Wait { .. } | Ask::Events { .. } | Ask::Attach { .. } | Ask::Past | Ask::AgentWait { .. }
     );
     if lasts && !connection.hello().role.dispatches_by_itself() {
         return Ok(None);

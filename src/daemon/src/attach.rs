@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::value::{RawValue, to_raw_value};
 use yard_client::{Attached, Reply};
 use yard_engine::Seq;
-use yard_journal::{EventQuery, JournalError, Reader, Row};
+use yard_journal::{EntityRow, EventQuery, JournalError, Reader, Row};
 
 use crate::eventlog::{Published, on_a_thread};
 use crate::input::ReplyTo;
@@ -19,6 +19,35 @@ const AT_ONCE: usize = 500;
 pub(crate) fn attach(town: &TownDir, since: Option<Seq>, reply_to: ReplyTo, published: Arc<Published>) {
     let town = town.clone();
     on_a_thread("ym-attach", reply_to, move |reply_to| stream(&town, since, reply_to, &published));
+}
+
+/// Sends the state at the beginning of the log, then all its events.
+pub(crate) fn send_past(town: &TownDir, reply_to: ReplyTo) {
+    let town = town.clone();
+    on_a_thread("ym-past", reply_to, move |reply_to| stream_past(&town, reply_to));
+}
+
+fn stream_past(town: &TownDir, reply_to: &ReplyTo) -> Result<(), JournalError> {
+    let reader = Reader::open(&town.journal())?;
+    let (beginning, last) = (reader.beginning()?, reader.last_seq()?);
+    // What the log was cut at. Without that copy, what came before the cut is unknown.
+    let copies = town.past_copies();
+    let copy = copies.iter().find(|(seq, _)| beginning > Seq(0) && *seq >= beginning);
+    let loaded = copy.map(|(_, path)| Reader::open(path)?.load()).transpose()?;
+    let (seq, records) = loaded.map_or((beginning, Vec::new()), |it| (it.checkpoint_seq, it.entities));
+    let begin = Attached::Begin { seq, records: Some(records.len()), last };
+    if !send(reply_to, &begin) || !send_records(reply_to, &records) {
+        return Ok(());
+    }
+    let mut seen = seq;
+    loop {
+        let query = EventQuery { since: Some(seen), limit: Some(AT_ONCE), ..EventQuery::default() };
+        let rows = reader.events(&query)?;
+        match rows.last() {
+            Some(row) if send_events(reply_to, &rows) => seen = row.seq,
+            Some(_) | None => return Ok(()),
+        }
+    }
 }
 
 fn stream(
@@ -66,14 +95,8 @@ fn send_state(reader: &Reader, reply_to: &ReplyTo) -> Result<Option<Seq>, Journa
     if !send(reply_to, &begin) {
         return Ok(None);
     }
-    for rows in loaded.entities.chunks(AT_ONCE) {
-        let records = rows.iter().filter_map(|row| {
-            let body = RawValue::from_string(row.body.clone()?).ok()?;
-            Some((row.kind.clone(), row.id.clone(), body))
-        });
-        if !send(reply_to, &Attached::Records(records.collect())) {
-            return Ok(None);
-        }
+    if !send_records(reply_to, &loaded.entities) {
+        return Ok(None);
     }
     for rows in loaded.tail.chunks(AT_ONCE) {
         if !send_events(reply_to, rows) {
@@ -81,6 +104,16 @@ fn send_state(reader: &Reader, reply_to: &ReplyTo) -> Result<Option<Seq>, Journa
         }
     }
     Ok(Some(last))
+}
+
+fn send_records(reply_to: &ReplyTo, all: &[EntityRow]) -> bool {
+    all.chunks(AT_ONCE).all(|rows| {
+        let records = rows.iter().filter_map(|row| {
+            let body = RawValue::from_string(row.body.clone()?).ok()?;
+            Some((row.kind.clone(), row.id.clone(), body))
+        });
+        send(reply_to, &Attached::Records(records.collect()))
+    })
 }
 
 fn send_events(reply_to: &ReplyTo, rows: &[Row]) -> bool {

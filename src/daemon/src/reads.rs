@@ -50,6 +50,7 @@ pub(crate) fn is_read(ask: &Ask) -> bool {
         | Ask::Health
         | Ask::Events { .. }
         | Ask::Attach { .. }
+        | Ask::Past
         | Ask::Wait { .. }
         | Ask::AgentWait { .. }
         | Ask::WorktreeList
@@ -109,6 +110,7 @@ impl Desk<'_> {
             | Ask::Health
             | Ask::Events { .. }
             | Ask::Attach { .. }
+            | Ask::Past
             | Ask::Wait { .. }
             | Ask::AgentWait { .. }
             | Ask::WorktreeList

@@ -54,6 +54,26 @@ impl Store {
         memory::give_back();
     }
 
+    /// The last event that the checkpoint contains.
+    pub(crate) fn checkpoint(&self) -> Seq {
+        self.checkpoint
+    }
+
+    /// The last event that was cut off; 0 if none was.
+    pub(crate) fn beginning(&self) -> Result<Seq, JournalError> {
+        self.journal.beginning()
+    }
+
+    /// When an event happened that is still in the log.
+    pub(crate) fn time_of(&self, seq: Seq) -> Result<Option<Timestamp>, JournalError> {
+        self.journal.time_of(seq)
+    }
+
+    /// Cuts off events up to `seq`, not more than `most`; says how many.
+    pub(crate) fn cut_off(&mut self, seq: Seq, most: u64) -> Result<u64, StoreError> {
+        Ok(self.journal.cut_off(seq, most)?)
+    }
+
     /// Prepares for a long stay.
     pub(crate) fn settle_in(&self) {
         self.journal.settle_in();

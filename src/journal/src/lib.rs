@@ -10,6 +10,7 @@ mod check;
 mod error;
 mod lease;
 mod load;
+mod past;
 mod query;
 mod reader;
 mod repair;

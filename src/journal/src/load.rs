@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use rusqlite::{Connection, OptionalExtension};
-use yard_engine::{Seq, Timestamp};
+use yard_engine::Seq;
 
 use crate::chain::{Content, Sealer};
 use crate::row::RawEvent;
@@ -108,28 +108,6 @@ pub(crate) fn link_at(conn: &Connection, meta: &Meta, seq: Seq) -> Result<Link, 
         .optional()?
         .map(|sum| Link { seq, sum: sum as u64 })
         .ok_or(JournalError::Corrupt { seq, what: "the event is missing" })
-}
-
-/// The last event in `(after, upto]` that happened before `at`; `after` if there is none. Time never goes back in the
-/// log, so that a few looks find it.
-pub(crate) fn last_before(
-    conn: &Connection,
-    at: Timestamp,
-    after: Seq,
-    upto: Seq,
-) -> Result<Seq, JournalError> {
-    let mut time = conn.prepare_cached("SELECT at FROM events WHERE seq = ?1")?;
-    let (mut before, mut rest) = (after.0, upto.0);
-    while before < rest {
-        let middle = before + (rest - before).div_ceil(2);
-        let found: Option<i64> = time.query_row([middle as i64], |row| row.get(0)).optional()?;
-        if found.is_some_and(|found| found < at.as_millis()) {
-            before = middle;
-        } else {
-            rest = middle - 1;
-        }
-    }
-    Ok(Seq(before))
 }
 
 /// Walks all events after `from` and tells `visit` of each, with whether it continues the chain. The chain goes

@@ -86,7 +86,7 @@ impl Reader {
 
     /// Runs `work` on one moment of the log, and tells it what was noted as its end before that moment. A file without
     /// tables yet is an empty log.
-    fn read<T: Default>(
+    pub(crate) fn read<T: Default>(
         &self,
         work: impl FnOnce(&Connection, Option<Link>) -> Result<T, JournalError>,
     ) -> Result<T, JournalError> {

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, OptionalExtension, params};
-use yard_engine::{Seq, Timestamp};
+use yard_engine::Seq;
 
 use crate::chain::Sealer;
 use crate::load::{self, Link, Meta};
@@ -19,8 +19,8 @@ const WAL_KEPT: i64 = 64 << 20;
 
 /// The event log, open for writing. The caller holds the town's [`Lease`](crate::Lease).
 pub struct Journal {
-    conn: Connection,
-    wal: WalKeeper,
+    pub(crate) conn: Connection,
+    pub(crate) wal: WalKeeper,
     sealer: Sealer,
     tip: Link,
     /// None on another disk than the system's.
@@ -178,39 +178,13 @@ impl Journal {
         self.settle(stored)
     }
 
-    /// Forgets events that happened before `at`, the oldest first and not more than `most`, but none that the checkpoint
-    /// does not contain. Answers how many went.
-    pub fn forget_before(&mut self, at: Timestamp, most: u64) -> Result<u64, JournalError> {
-        let meta = load::meta(&self.conn)?;
-        let limit = Seq(meta.base.seq.0.saturating_add(most)).min(meta.checkpoint);
-        let last = load::last_before(&self.conn, at, meta.base.seq, limit)?;
-        if last <= meta.base.seq { Ok(0) } else { self.truncate_below(last.next()) }
-    }
-
-    /// Forgets the events before `seq`, but none that the checkpoint does not contain. Answers how many went.
-    pub fn truncate_below(&mut self, seq: Seq) -> Result<u64, JournalError> {
-        let stored = transact(&self.conn, &self.wal, |conn| {
-            let meta = load::meta(conn)?;
-            let last = Seq(seq.0.saturating_sub(1)).min(meta.checkpoint);
-            if last <= meta.base.seq {
-                return Ok(0);
-            }
-            let base = load::link_at(conn, &meta, last)?;
-            let gone =
-                conn.prepare_cached("DELETE FROM events WHERE seq <= ?1")?.execute([base.seq.0 as i64])?;
-            load::set_meta(conn, &Meta { base, ..meta })?;
-            Ok(gone as u64)
-        });
-        self.settle(stored)
-    }
-
     /// The last event in the log; 0 if there never was one.
     pub fn last_seq(&self) -> Seq {
         self.tip.seq
     }
 
     /// After a transaction: keeps the WAL short.
-    fn settle<T>(&mut self, stored: Result<T, JournalError>) -> Result<T, JournalError> {
+    pub(crate) fn settle<T>(&mut self, stored: Result<T, JournalError>) -> Result<T, JournalError> {
         match &stored {
             Ok(_) => self.wal.tidy(),
             Err(JournalError::Full) => self.wal.hurry(),
@@ -227,7 +201,7 @@ impl Drop for Journal {
 }
 
 /// Runs `work` in one transaction: committed and durable if it succeeds, otherwise without a trace.
-fn transact<T>(
+pub(crate) fn transact<T>(
     conn: &Connection,
     wal: &WalKeeper,
     work: impl FnOnce(&Connection) -> Result<T, JournalError>,
@@ -270,7 +244,7 @@ mod tests {
     use super::*;
 
     fn row(seq: u64, length: usize) -> Row {
-        let (at, kind) = (Timestamp::from_millis(7), "bead.added".to_owned());
+        let (at, kind) = (yard_engine::Timestamp::from_millis(7), "bead.added".to_owned());
         Row { seq: Seq(seq), at, kind, body: "x".repeat(length) }
     }
 

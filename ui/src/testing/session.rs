@@ -157,7 +157,7 @@ impl Session {
                 // Of what the console knows, which may be the past.
                 Some(Msg::Forecast(Arc::new(forecast(&self.console.town.state, &wanted))))
             }
-            Effect::ReadHistory => Some(Msg::History(self.yard.log.clone())),
+            Effect::ReadHistory => Some(Msg::History(Box::default(), self.yard.log.clone())),
             Effect::Copy { what, .. } => Some(Msg::Copied(Ok(format!("copied {what}")))),
             Effect::Mouse(_)
             | Effect::Bell

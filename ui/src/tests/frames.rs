@@ -64,7 +64,7 @@ const MODES: [(&str, Switch); 8] = [
     }),
     ("replay", |session, on| {
         if on {
-            update(&mut session.console, Msg::History(session.yard.log.clone()));
+            update(&mut session.console, Msg::History(Box::default(), session.yard.log.clone()));
             if let Mode::Replay(replay) = &mut session.console.mode {
                 replay.go(200);
             }

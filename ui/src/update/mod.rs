@@ -79,8 +79,8 @@ pub fn update(console: &mut Console, msg: Msg) -> Vec<Effect> {
             }
             Vec::new()
         }
-        Msg::History(events) => {
-            console.mode = Mode::Replay(Box::new(Replay::new(events)));
+        Msg::History(beginning, events) => {
+            console.mode = Mode::Replay(Box::new(Replay::new(*beginning, events)));
             console.refresh(true);
             console
                 .say("this is the past: Left and Right step, [ ] wave, { } fault, Space plays, Esc returns");

@@ -13,7 +13,7 @@ use yard_engine::{Answer, Asker, Command, Kitchen, Millis, Recorded, Refusal};
 
 use super::worktrees::PruneRequest;
 use super::{Core, Owed};
-use crate::attach::attach;
+use crate::attach::{attach, send_past};
 use crate::config::Change;
 use crate::eventlog::send_events;
 use crate::input::ReplyTo;
@@ -76,6 +76,7 @@ impl Core {
             Ask::WorktreePrune { ids, all, branches, dry_run } => {
                 self.prune_worktrees(&PruneRequest { ids, all, branches, dry_run }, reply_to);
             }
+            Ask::Past => send_past(&self.town, reply_to),
             Ask::Attach { since } => {
                 if self.role.dispatches_by_itself() {
                     attach(&self.town, since, reply_to, Arc::clone(&self.published));

@@ -7,6 +7,7 @@ mod asks;
 mod branches;
 mod edits;
 mod line;
+mod past;
 mod slow;
 mod sources;
 mod tasks;
@@ -28,6 +29,7 @@ use yard_workers::{LocalPool, WorkerReport};
 use self::agents::{MailWaiter, MessageKey};
 use self::alerts::Telling;
 use self::line::Pace;
+use self::past::Beginning;
 use self::slow::SlowPass;
 pub(crate) use self::sources::{Sources, any_news};
 use crate::branches::{GitHand, GitNews};
@@ -114,6 +116,7 @@ pub(crate) struct Core {
     next_scan: Instant,
     /// Where the safety scan goes on, while one is under way.
     scanning: Option<ScanFrom>,
+    beginning: Beginning,
     /// How far the log was when memory was last given back.
     rested: Option<Seq>,
 }
@@ -193,6 +196,7 @@ impl Core {
             next_look: started,
             next_scan: started,
             scanning: None,
+            beginning: Beginning::default(),
             rested: None,
         };
         core.read_config();
@@ -334,7 +338,7 @@ impl Core {
 
     fn time_to_sleep(&self) -> Duration {
         let has_own_news = !self.own_reports.is_empty() || !self.own_news.is_empty();
-        if has_own_news || !self.to_send.is_empty() || self.scanning.is_some() {
+        if has_own_news || !self.to_send.is_empty() || self.scanning.is_some() || self.is_cutting() {
             return Duration::ZERO;
         }
         let mut until = self.next_look;

@@ -56,6 +56,7 @@ impl Core {
             let next = self.store.decide(self.now, |tx| tx.scan(from.as_ref(), SCAN_SLICE));
             self.scanning = next.map(|bead| ScanFrom(Some(bead)));
         }
+        self.cut_log();
         let now = self.clock.instant();
         if now < self.next_look {
             return;
@@ -107,6 +108,7 @@ impl Core {
         }
         self.pool.stand_down(self.starts_to_expect().max(SHIMS_KEPT));
         self.scanning = Some(ScanFrom(None));
+        self.look_at_beginning();
     }
 
     /// Takes the config file over if it changed, also for the HTTP API.

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use yard_engine::Seq;
-use yard_journal::{Journal, JournalError, Reader, SCHEMA_VERSION};
+use yard_journal::{EventQuery, Journal, JournalError, Reader, SCHEMA_VERSION};
 
 use crate::support::{Town, entity, numbers, row, rows, tamper};
 
@@ -87,25 +87,32 @@ fn a_checkpoint_neither_goes_back_nor_reaches_past_the_log() {
 fn retention_never_cuts_above_the_checkpoint() {
     let town = Town::with_events(9);
     let mut journal = town.open();
-    assert_eq!(journal.truncate_below(Seq(9)).unwrap(), 0);
+    assert_eq!(journal.cut_off(Seq(8), 100).unwrap(), 0);
     journal.checkpoint(Seq(6), &[]).unwrap();
-    assert_eq!(journal.truncate_below(Seq(4)).unwrap(), 3);
-    assert_eq!(journal.truncate_below(Seq(4)).unwrap(), 0);
-    assert_eq!(journal.truncate_below(Seq(100)).unwrap(), 3);
-    assert_eq!(journal.load().unwrap().tail, rows(7..=9));
+    assert_eq!(journal.cut_off(Seq(3), 2).unwrap(), 2, "a piece at a time");
+    assert_eq!(journal.cut_off(Seq(3), 2).unwrap(), 1);
+    assert_eq!(journal.cut_off(Seq(3), 2).unwrap(), 0);
+    assert_eq!(journal.cut_off(Seq(100), 100).unwrap(), 3);
+    assert_eq!((journal.beginning().unwrap(), journal.load().unwrap().tail), (Seq(6), rows(7..=9)));
+    assert_eq!((journal.time_of(Seq(6)).unwrap(), journal.time_of(Seq(7)).unwrap()), (None, Some(row(7).at)));
 }
 
 #[test]
-fn what_is_too_old_is_forgotten_a_piece_at_a_time() {
+fn the_beginning_of_a_log_that_was_cut_is_kept_as_a_copy_of_the_checkpoint() {
     let town = Town::with_events(9);
     let mut journal = town.open();
-    journal.checkpoint(Seq(7), &[]).unwrap();
-    assert_eq!(journal.forget_before(row(1).at, 100).unwrap(), 0);
-    assert_eq!(journal.forget_before(row(6).at, 3).unwrap(), 3);
-    assert_eq!(journal.forget_before(row(6).at, 3).unwrap(), 2);
-    assert_eq!(journal.forget_before(row(6).at, 3).unwrap(), 0);
-    assert_eq!(journal.forget_before(row(9).at, 100).unwrap(), 2, "not what the checkpoint lacks");
-    assert_eq!(journal.load().unwrap().tail, rows(8..=9));
+    let then = [entity("gt-1", Some("[1]")), entity("gt-2", Some("[2]"))];
+    journal.checkpoint(Seq(4), &then).unwrap();
+    let copy = town.folder().join("past-4.db");
+    assert_eq!(Reader::open(&town.path()).unwrap().copy_checkpoint_to(&copy).unwrap(), Seq(4));
+    journal.checkpoint(Seq(8), &[entity("gt-1", None)]).unwrap();
+    journal.cut_off(Seq(4), 100).unwrap();
+    let past = Reader::open(&copy).unwrap();
+    let loaded = past.load().unwrap();
+    assert_eq!((loaded.checkpoint_seq, loaded.entities, loaded.tail), (Seq(4), then.to_vec(), vec![]));
+    let query = EventQuery { since: Some(Seq(4)), ..EventQuery::default() };
+    assert_eq!(Reader::open(&town.path()).unwrap().events(&query).unwrap(), rows(5..=9));
+    assert!(past.check().unwrap().is_sound());
 }
 
 #[test]
@@ -113,7 +120,7 @@ fn the_chain_goes_on_across_a_truncated_log() {
     let town = Town::with_events(9);
     let mut journal = town.open();
     journal.checkpoint(Seq(6), &[]).unwrap();
-    journal.truncate_below(Seq(5)).unwrap();
+    journal.cut_off(Seq(4), 100).unwrap();
     journal.append(&rows(10..=10)).unwrap();
     let reader = Reader::open(&town.path()).unwrap();
     let report = reader.check().unwrap();
@@ -127,7 +134,7 @@ fn a_log_cut_down_to_nothing_still_knows_its_place() {
     let town = Town::with_events(4);
     let mut journal = town.open();
     journal.checkpoint(Seq(4), &[]).unwrap();
-    assert_eq!(journal.truncate_below(Seq(5)).unwrap(), 4);
+    assert_eq!(journal.cut_off(Seq(4), 100).unwrap(), 4);
     drop(journal);
     let mut journal = town.open();
     assert_eq!(journal.last_seq(), Seq(4));

@@ -107,7 +107,7 @@ fn a_checkpoint_that_is_damaged_after_retention_is_beyond_repair() {
     let town = Town::with_events(9);
     let mut journal = town.open();
     journal.checkpoint(Seq(6), &[entity("gt-1", Some("{}"))]).unwrap();
-    journal.truncate_below(Seq(4)).unwrap();
+    journal.cut_off(Seq(3), 100).unwrap();
     drop(journal);
     tamper(&town, "UPDATE entities SET body = '[]'");
     assert!(matches!(Damage::find(&town.path()), Err(JournalError::BeyondRepair)));
