@@ -315,6 +315,8 @@ impl World {
         if self.is_deep() {
             self.reconfigure_plainly()?;
             self.agents_go_home()?;
+            // Somebody may have removed one.
+            self.add_rigs()?;
         }
         for rig in self.state().rigs().map(|rig| rig.name.clone()).collect::<Vec<_>>() {
             for switch in [RigSwitch::Unpark, RigSwitch::Undock] {
