@@ -245,7 +245,10 @@ impl Oracle {
     fn check_routing(&self, id: &DispatchId, outcome: &Outcome, next: Next) -> Result<(), Broken> {
         let Outcome::Stopped { reason } = outcome else { return Ok(()) };
         let failed = Next::Settled(Verdict::Failed);
+        // What came of an action that was sent is unknown, and it is never sent again.
+        let sent = |it: &Dispatch| it.is_action() && it.running_at.is_some();
         let fits = match reason.recovery() {
+            Recovery::Queued | Recovery::Blocked if self.durable.dispatch(id).is_some_and(sent) => next == failed,
             _ if next == Next::Finished => self.durable.bead(id.bead()).is_none_or(|e| e.bead.is_closed()),
             Recovery::Queued | Recovery::Blocked => matches!(next, Next::Requeued | Next::BackInQueue),
             Recovery::Failed => next == failed,
