@@ -239,9 +239,9 @@ fn make_sure(conn: &Connection) -> Result<(), JournalError> {
         Ok(())
     });
     match made_sure {
-        Err(JournalError::Fsync) => Err(JournalError::Fsync),
-        // No room, say, or a reader in the way: nothing is lost by going on.
-        Ok(()) | Err(_) => Ok(()),
+        // Without room, or with a reader in the way, it is synced at least, which is all that is needed unless a sync failed.
+        Err(JournalError::Full | JournalError::Busy) => Ok(()),
+        other => other,
     }
 }
 

@@ -170,7 +170,15 @@ impl World {
         }
         self.faults_are_over();
         self.tell(|| "the faults are over".to_owned());
-        self.surviving(Self::put_in_order)?;
+        // A fault of before may still end the daemon in the middle of it.
+        let mut in_order = false;
+        while !in_order {
+            self.surviving(|world| {
+                world.put_in_order()?;
+                in_order = true;
+                Ok(())
+            })?;
+        }
         self.come_to_rest()?;
         self.surviving(Self::clear_up)?;
         self.come_to_rest()?;
