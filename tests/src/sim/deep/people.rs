@@ -360,15 +360,23 @@ impl World {
 
     /// With the faults over, agents are done with what they have, and nothing waits for one.
     pub(in crate::sim) fn agents_go_home(&mut self) -> Result<(), Halt> {
+        self.nothing_waits_for_agents()?;
         for agent in AGENTS {
-            let claims: Vec<DispatchId> = self.state().claims_of(&agent_name(agent)).cloned().collect();
-            for claim in claims {
+            // Whoever lets go of one may be given the next.
+            loop {
+                let claim = self.state().claims_of(&agent_name(agent)).next().cloned();
+                let Some(claim) = claim else { break };
                 let (agent, bead) = (agent.to_owned(), claim.bead().to_string());
                 let how = ClaimEnd::Released { note: None };
                 self.deep_ask(&agent.clone(), &Command::AgentEnds { agent, bead, token: None, how })?;
+                self.nothing_waits_for_agents()?;
             }
             self.deep_ask(agent, &Command::AgentRetire { agent: agent.to_owned() })?;
         }
+        Ok(())
+    }
+
+    fn nothing_waits_for_agents(&mut self) -> Result<(), Halt> {
         let given = self.state().open_contexts().filter(|context| context.assign.is_some());
         let given: Vec<String> = given.map(|context| context.bead().to_string()).collect();
         for bead in given {
