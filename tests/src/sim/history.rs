@@ -106,7 +106,7 @@ impl Play {
 }
 
 impl World {
-    fn new(play: Play, story: Option<Vec<String>>) -> Self {
+    pub(super) fn new(play: Play, story: Option<Vec<String>>) -> Self {
         let now = Timestamp::from_millis(1_800_000_000_000);
         let deep = play.deep.then(|| Deep::new(play.seed, now));
         Self {

@@ -65,7 +65,7 @@ impl Core {
             Input::Ask { request, .. } => {
                 matches!(request.ask, Ask::Command { .. } | Ask::Stop { .. } | Ask::Poke { .. })
             }
-            Input::Source(_) | Input::Git(_) | Input::ActionAnswered { .. } | Input::Terminate => true,
+            Input::Source { .. } | Input::Git(_) | Input::ActionAnswered { .. } | Input::Terminate => true,
             Input::Worker(_)
             | Input::AlertTold { .. }
             | Input::MessageTold { .. }

@@ -535,3 +535,40 @@ pub(in crate::sim) fn brief(command: &Command) -> String {
 fn codes_in(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices("\"code\":\"").filter_map(|(at, found)| text[at + found.len()..].split('"').next())
 }
+
+#[cfg(test)]
+mod tests {
+    use yard_engine::BeadId;
+    use yard_engine::bead::{DepKind, Dependency};
+
+    use super::*;
+    use crate::sim::Play;
+
+    fn done<T>(outcome: Result<T, Halt>) -> T {
+        match outcome {
+            Ok(value) => value,
+            Err(Halt::Crash) => panic!("the loop is gone"),
+            Err(Halt::Broken(broken)) => panic!("{}", broken.0),
+        }
+    }
+
+    #[test]
+    fn what_was_seen_of_a_workspace_before_it_was_read_anew_is_not_believed() {
+        let mut world = World::new(Play { deep: true, ..Play::FIRST }, None);
+        done(world.deep_recover());
+        done(world.add_rigs());
+        done(world.add_workspace());
+        done(world.deep_second());
+        // It is seen to wait for something, and then does not; but the disk fails, and everything is read again.
+        let edge = Dependency::new(BeadId::parse("y-0").expect("a valid id"), DepKind::Blocks);
+        world.tracker_has(9, vec![edge]);
+        world.source_looks();
+        world.tracker_has(9, Vec::new());
+        disk(|disk| disk.plan(1, Fault::Fail));
+        done(world.ask(&Command::Pause { reason: None, until: None }));
+        assert!(world.deep_mut().is_read_only(), "the disk has not failed");
+        done(world.a_reading_arrives());
+        assert!(!world.deep_mut().is_read_only(), "the disk still fails");
+        done(world.check_tracker_is_known().map_err(Halt::from));
+    }
+}
