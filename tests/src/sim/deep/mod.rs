@@ -5,6 +5,7 @@
 //! middle of any write or sync of SQLite's, the loop begins again on what the disk has left.
 
 mod around;
+mod brisk;
 mod config;
 pub(super) mod coverage;
 mod disk;
