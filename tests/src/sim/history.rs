@@ -473,9 +473,14 @@ impl World {
                 None if !moved && live.is_empty() => {
                     let before = self.state().seq();
                     self.surviving(Self::idle)?;
-                    if self.state().seq() == before {
+                    if self.state().seq() > before {
+                        continue;
+                    }
+                    if self.state().untold_alerts().next().is_none() {
                         return Ok(());
                     }
+                    // The alert command failed, and is tried again in a while.
+                    self.now = self.now.after(Millis(1_000).duration());
                     continue;
                 }
                 _ => {}

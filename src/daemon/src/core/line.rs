@@ -116,7 +116,7 @@ impl Core {
         let id = report.dispatch();
         let Some((after, _)) = self.line().into_iter().find(|(_, next)| next == id) else { return false };
         match report {
-            WorkerReport::NeverRan { .. } | WorkerReport::Lost { .. } => {
+            WorkerReport::NeverRan { .. } => {
                 self.store.decide(self.now, |tx| tx.called_back(id));
                 self.pool.forget(id);
                 true
@@ -126,6 +126,7 @@ impl Core {
             | WorkerReport::StepDone { .. }
             | WorkerReport::Metered { .. }
             | WorkerReport::StartFailed { .. }
+            | WorkerReport::Lost { .. }
             | WorkerReport::Ended { .. } => {
                 // Nobody begins before the one before has ended.
                 self.call_back(&after, id);
