@@ -32,22 +32,15 @@ const JOURNAL: &str = "src/journal/src/writer.rs";
 const REPORTS: &str = "src/engine/src/decide/reports.rs";
 const READINESS: &str = "src/engine/src/readiness.rs";
 
-/// Lets the loop see what it has decided and not stored.
-const PEEK: (&str, &str, &str) = (
-    STORE,
-    "    /// The state, with everything decided so far.\n",
-    "    pub(crate) fn pending(&self) -> Vec<Recorded> {\n        self.pending.clone()\n    }\n\n    /// The state, with everything decided so far.\n",
-);
-
 #[rustfmt::skip]
 const PATCHES: &[Patch] = &[
     // The loop.
-    Patch { name: "effects-before-commit", breaks: "workers are started before their start is durable", edits: &[PEEK, (CORE,
+    Patch { name: "effects-before-commit", breaks: "workers are started before their start is durable", edits: &[(CORE,
         "        match self.store.commit() {\n            Ok(events) => {\n                self.perform(&events);\n                self.settle(&events, owed);",
-        "        let early = self.store.pending();\n        self.perform(&early);\n        match self.store.commit() {\n            Ok(events) => {\n                self.settle(&events, owed);")] },
-    Patch { name: "answers-before-commit", breaks: "commands are acknowledged before they are durable", edits: &[PEEK, (CORE,
+        "        let early = self.store.pending().to_vec();\n        self.perform(&early);\n        match self.store.commit() {\n            Ok(events) => {\n                self.settle(&events, owed);")] },
+    Patch { name: "answers-before-commit", breaks: "commands are acknowledged before they are durable", edits: &[(CORE,
         "        match self.store.commit() {\n            Ok(events) => {\n                self.perform(&events);\n                self.settle(&events, owed);",
-        "        let early = self.store.pending();\n        self.settle(&early, owed);\n        let owed = Vec::new();\n        match self.store.commit() {\n            Ok(events) => {\n                self.perform(&events);")] },
+        "        let early = self.store.pending().to_vec();\n        self.settle(&early, owed);\n        let owed = Vec::new();\n        match self.store.commit() {\n            Ok(events) => {\n                self.perform(&events);")] },
     Patch { name: "stale-state-after-a-failed-commit", breaks: "what could not be stored stays in the state", edits: &[(STORE,
         "            self.reload()?;\n            return Err(error.into());\n        }\n        Ok(events)",
         "            return Err(error.into());\n        }\n        Ok(events)")] },
