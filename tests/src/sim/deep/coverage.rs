@@ -142,7 +142,7 @@ const REFUSALS: [&str; 86] = [
 ];
 
 /// What never occurs in a simulation, and why.
-const ELSEWHERE: [(&str, &str); 13] = [
+const ELSEWHERE: [(&str, &str); 14] = [
     ("bad-actor", "histories' people have short names; tests/tests/e2e/hostile has the others"),
     ("bad-path", "as bad-actor: histories' rigs have short paths"),
     ("town.repaired", "the safety scan found a difference: a broken promise, which ends the history"),
@@ -155,6 +155,7 @@ const ELSEWHERE: [(&str, &str); 13] = [
     ("bad-request", "the socket's edge, which the simulation does not have"),
     ("in-use", "worktrees on a real disk, which the simulated git does not make"),
     ("unknown-worktree", "as in-use"),
+    ("unknown", "the last word of a reader on what was just found: a defect"),
     ("no-log", "logs on a real disk, which simulated workers do not write"),
 ];
 

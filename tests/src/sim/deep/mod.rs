@@ -9,6 +9,7 @@ mod brisk;
 mod config;
 pub(super) mod coverage;
 mod disk;
+mod mischief;
 mod outside;
 mod people;
 mod rounds;

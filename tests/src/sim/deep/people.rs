@@ -16,9 +16,9 @@ use crate::sim::daemon::Halt;
 use crate::sim::history::World;
 
 /// The agents there may be.
-const AGENTS: [&str; 3] = ["ann", "ben", "cleo"];
+pub(super) const AGENTS: [&str; 3] = ["ann", "ben", "cleo"];
 
-fn agent_name(text: &str) -> AgentName {
+pub(super) fn agent_name(text: &str) -> AgentName {
     AgentName::parse(text).expect("a valid name")
 }
 
@@ -51,6 +51,7 @@ impl World {
             10..12 => self.storm(),
             12 => self.somebody_waits(),
             13 => self.edits_the_config(),
+            14 | 15 => self.mischief(),
             _ => self.nonsense(),
         }
     }
@@ -230,7 +231,7 @@ impl World {
         };
         let (key, value) = (key.to_owned(), value.map(str::to_owned));
         self.deep_ask("op", &Command::Configure { key, value })?;
-        if self.dice.one_in(4) {
+        if self.dice.one_in(2) {
             // Somebody else edits the same entry: taking it back is refused.
             self.reconfigure()?;
         }
@@ -286,12 +287,13 @@ impl World {
             sling(SlingRequest { hook_raw_bead: true, ..of(&[&id]) }),
             sling(SlingRequest { rig: RigName::parse("moon").ok(), ..of(&[&id]) }),
             sling(SlingRequest { rig: RigName::parse("mule").ok(), ..of(&[&id]) }),
-            sling(SlingRequest { vars: [("1 x".to_owned(), "y".to_owned())].into(), ..of(&[&id]) }),
+            sling(SlingRequest { vars: [("1=x".to_owned(), "y".to_owned())].into(), ..of(&[&id]) }),
             sling(SlingRequest { priority: Some(0), ..of(&[&id]) }),
             sling(SlingRequest { args: Some("a\0b".to_owned()), ..of(&[&id]) }),
             rig("ox", "o"),
             rig("elk", "a"),
             rig("elk", "E E"),
+            rig("elk", "e-"),
             rig("elk", "e"),
             Command::RigRemove { name: RigName::parse("elk").expect("a valid name") },
             Command::RigRemove { name: RigName::parse("ox").expect("a valid name") },

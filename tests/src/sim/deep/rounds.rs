@@ -401,6 +401,9 @@ impl World {
                 let took = self.uptime().0 - began.0;
                 format!("a drain has taken {rounds} rounds in {took} ms, and has not ended")
             })?;
+            if self.dice.one_in(8) {
+                self.put_in_line("op", &Command::Run { batch: None, dry_run: false });
+            }
             self.shims_go_on(2)?;
             if let Some(report) = self.workers.reports.pop() {
                 let report = report.in_full(&self.workers, self.now);
