@@ -46,7 +46,7 @@ impl World {
     /// Something only the real loop is asked.
     pub(in crate::sim) fn deep_operator(&mut self) -> Result<(), Halt> {
         match self.dice.below(20) {
-            0..6 => self.agent_acts(),
+            0..6 => self.agents_are_busy(),
             6..10 => self.client_acts(),
             10..12 => self.storm(),
             12 => self.somebody_waits(),
@@ -58,6 +58,11 @@ impl World {
 
     fn some_agent(&mut self) -> String {
         AGENTS[self.dice.below(AGENTS.len())].to_owned()
+    }
+
+    /// Agents seldom come for one thing only.
+    fn agents_are_busy(&mut self) -> Result<(), Halt> {
+        (0..self.dice.between(1, 6)).try_for_each(|_| self.agent_acts())
     }
 
     /// A registered agent, or somebody who says so, does something.
@@ -221,22 +226,26 @@ impl World {
 
     /// `ym config set`: whoever serves the town writes the file.
     fn edits_the_config(&mut self) -> Result<(), Halt> {
-        let (key, value) = match self.dice.below(6) {
-            0 => ("scheduler.max_polecats", Some("2")),
-            1 => ("scheduler.batch_size", None),
-            2 => ("limits.stuck_after", Some("5s")),
-            3 => ("scheduler.max_polecat", Some("2")),
-            4 => ("scheduler.batch_size", Some("many")),
+        let (key, value) = match self.dice.below(10) {
+            0..3 => ("scheduler.max_polecats", Some("4")),
+            3 => ("scheduler.batch_size", None),
+            4..6 => ("limits.stuck_after", Some("5s")),
+            6 => ("scheduler.max_polecat", Some("2")),
+            7 => ("scheduler.batch_size", Some("many")),
             _ => ("agents.auto_claim", Some("true")),
         };
         let (key, value) = (key.to_owned(), value.map(str::to_owned));
         self.deep_ask("op", &Command::Configure { key, value })?;
-        if self.dice.one_in(2) {
+        let meddles = self.dice.one_in(2);
+        if meddles {
             // Somebody else edits the same entry: taking it back is refused.
             self.reconfigure()?;
         }
-        if self.dice.one_in(2) {
+        if meddles || self.dice.one_in(2) {
             self.deep_ask("op", &Command::Undo)?;
+        }
+        if self.dice.one_in(2) {
+            self.deep_ask("op", &Command::Redo)?;
         }
         Ok(())
     }
