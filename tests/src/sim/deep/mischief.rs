@@ -13,12 +13,23 @@ impl World {
         if self.dice.one_in(12) {
             return self.asks_for_what_is_no_work();
         }
+        if self.dice.one_in(4) {
+            return self.thinks_better_of_it();
+        }
         let commands = self.bad_ideas();
         let Some((actor, command)) = self.dice.pick(&commands).cloned() else { return self.idle() };
-        self.deep_ask(&actor, &command)?;
-        if matches!(command, Command::Preempt { .. }) && self.dice.one_in(2) {
-            // He thinks better of it, when it may be too late.
-            self.burst()?;
+        self.deep_ask(&actor, &command).map(|_| ())
+    }
+
+    /// Somebody has a worker give way, and takes it back, which may be too late.
+    fn thinks_better_of_it(&mut self) -> Result<(), Halt> {
+        let victims = self.state().live_workers().filter(|it| it.running_at.is_some() && it.stop.is_none());
+        let victims: Vec<String> = victims.map(|it| it.id.bead().to_string()).collect();
+        let Some(id) = self.dice.pick(&victims).cloned() else { return self.idle() };
+        if self.deep_ask("op", &Command::Preempt { id, candidate: None })? {
+            self.shims_go_on(4)?;
+            self.all_reports_arrive();
+            self.idle()?;
             self.deep_ask("op", &Command::Undo)?;
         }
         Ok(())

@@ -51,7 +51,7 @@ impl World {
             10..12 => self.storm(),
             12 => self.somebody_waits(),
             13 => self.edits_the_config(),
-            14 | 15 => self.mischief(),
+            14..17 => self.mischief(),
             _ => self.nonsense(),
         }
     }
@@ -283,6 +283,8 @@ impl World {
             update(id.clone(), BeadChange { status: Some(BeadStatus::Closed), ..BeadChange::default() }),
             update("x-none".to_owned(), BeadChange::default()),
             update("a-".to_owned(), BeadChange::default()),
+            Command::BeadReopen { id: "a".to_owned() },
+            Command::ConvoyReopen { id: "hq-cv-".to_owned() },
             sling(SlingRequest::default()),
             sling(of(&["x-none"])),
             sling(of(&[&id, &convoy])),
