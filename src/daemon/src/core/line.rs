@@ -130,7 +130,8 @@ impl Core {
             | WorkerReport::Ended { .. } => {
                 // Nobody begins before the one before has ended.
                 self.call_back(&after, id);
-                false
+                // If that could not be found out, its claim keeps what it says until it can be.
+                self.line().iter().any(|(_, next)| next == id)
             }
         }
     }
