@@ -1,5 +1,6 @@
 //! What the world knows for certain about those who are next in line.
 
+use yard_engine::context::Context;
 use yard_engine::dispatch::Dispatch;
 use yard_engine::{DispatchId, Timestamp};
 
@@ -37,7 +38,7 @@ impl Oracle {
     /// Whatever is durable lets everybody start who is in line, or he would have been called back before it became so.
     pub(super) fn check_line(&self) -> Result<(), Broken> {
         for (after, next) in self.durable.lined_up() {
-            let open = self.durable.context(&next.context).is_some_and(|context| context.is_open());
+            let open = self.durable.context(&next.context).is_some_and(Context::is_open);
             if open && !self.excused.contains(&next.id) {
                 let allowed = self.check_allowed(next, next.started_at);
                 allowed.map_err(|broken| Broken(format!("in line behind {after}: {}", broken.0)))?;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use yard_engine::alert::AlertEvent;
 use yard_engine::bead::{BeadEvent, BeadStatus, DepKind, Verdict};
-use yard_engine::context::ContextEvent;
+use yard_engine::context::{Context, ContextEvent};
 use yard_engine::dispatch::{Dispatch, DispatchEvent, Next, Outcome, Recovery, Said, StopReason};
 use yard_engine::merge::MergeEvent;
 use yard_engine::money::Usd;
@@ -277,7 +277,7 @@ impl Oracle {
         // What came of an action that was sent is unknown, and it is never sent again.
         let sent = |it: &Dispatch| it.is_action() && it.running_at.is_some();
         let context = self.durable.dispatch(id).and_then(|it| self.durable.context(&it.context));
-        let is_own = context.is_some_and(|context| context.is_own());
+        let is_own = context.is_some_and(Context::is_own);
         let fits = match reason.recovery() {
             Recovery::Queued | Recovery::Blocked if self.durable.dispatch(id).is_some_and(sent) => {
                 next == failed
