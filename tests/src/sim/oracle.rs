@@ -49,6 +49,8 @@ pub(super) struct Oracle {
     pub(super) called_back: BTreeMap<BeadId, u32>,
     /// Those who could not be called back, because their claims could not be read.
     pub(super) excused: BTreeSet<DispatchId>,
+    /// Those who stood in line when a limit may have become smaller: one who has begun keeps the slot of the one before.
+    pub(super) inherit: BTreeSet<DispatchId>,
 }
 
 impl Oracle {
@@ -138,6 +140,9 @@ impl Oracle {
                 return Err(Broken(format!("the safety scan found {difference}")));
             }
             _ => {}
+        }
+        if matches!(recorded.event, Event::Town(TownEvent::SettingsChanged { .. }) | Event::Rig(_)) {
+            self.inherit.extend(self.durable.lined_up().map(|(_, next)| next.id.clone()));
         }
         self.durable.apply(recorded);
         Ok(self.durable.check_indexes()?)

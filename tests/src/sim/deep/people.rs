@@ -12,6 +12,7 @@ use yard_engine::rig::Rig;
 use yard_engine::task::IdempotencyKey;
 use yard_engine::{AgentName, Command, DispatchId, FormulaName, Millis, RigName, Timestamp};
 
+use crate::sim::Broken;
 use crate::sim::daemon::Halt;
 use crate::sim::history::World;
 
@@ -376,10 +377,12 @@ impl World {
         self.nothing_waits_for_agents()?;
         for agent in AGENTS {
             // Whoever lets go of one may be given the next.
-            loop {
+            for round in 0.. {
                 let claim = self.state().claims_of(&agent_name(agent)).next().cloned();
                 let Some(claim) = claim else { break };
-                let (agent, bead) = (agent.to_owned(), claim.bead().to_string());
+                Broken::unless(round < 100, || format!("{agent} cannot let go of {claim}"))?;
+                // By its own id, because its bead may have vanished.
+                let (agent, bead) = (agent.to_owned(), claim.to_string());
                 let how = ClaimEnd::Released { note: None };
                 self.deep_ask(&agent.clone(), &Command::AgentEnds { agent, bead, token: None, how })?;
                 self.nothing_waits_for_agents()?;
