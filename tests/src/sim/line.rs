@@ -6,7 +6,7 @@ use yard_engine::{DispatchId, Timestamp};
 
 use super::Broken;
 use super::oracle::Oracle;
-use super::workers::{Record, Workers};
+use super::workers::{Claim, Record, Workers};
 
 impl Oracle {
     /// Somebody is lined up behind a dispatch that runs: he could start now, if only that one had ended.
@@ -76,7 +76,8 @@ impl Oracle {
     /// Whether somebody in line may begin, although the log does not say yet that it is his turn.
     pub(super) fn is_its_turn(&self, id: &DispatchId, workers: &Workers) -> bool {
         let before = self.durable.lined_up().find(|(_, next)| next.id == *id).map(|(after, _)| after);
-        let over = |claim: &super::workers::Claim| !claim.held && claim.record != Record::Empty;
+        // A claim that says anything at all, be it only that it should stop, is begun by nobody any more.
+        let over = |claim: &Claim| !claim.held && (claim.record != Record::Empty || claim.stop);
         before.is_some_and(|after| workers.claims.get(after).is_none_or(over))
     }
 

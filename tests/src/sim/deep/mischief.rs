@@ -16,6 +16,9 @@ impl World {
         if self.dice.one_in(4) {
             return self.thinks_better_of_it();
         }
+        if self.dice.one_in(6) {
+            return self.takes_back();
+        }
         let commands = self.bad_ideas();
         let Some((actor, command)) = self.dice.pick(&commands).cloned() else { return self.idle() };
         self.deep_ask(&actor, &command).map(|_| ())
@@ -30,9 +33,18 @@ impl World {
             self.shims_go_on(4)?;
             self.all_reports_arrive();
             self.idle()?;
-            self.deep_ask("op", &Command::Undo)?;
+            self.takes_back()?;
         }
         Ok(())
+    }
+
+    /// Somebody takes the last command back, or asks for each step of that himself.
+    pub(super) fn takes_back(&mut self) -> Result<(), Halt> {
+        if self.dice.one_in(2) {
+            return self.deep_ask("op", &Command::Undo).map(|_| ());
+        }
+        let steps = self.state().undoable().map(|last| last.inverse.clone()).unwrap_or_default();
+        steps.iter().try_for_each(|step| self.deep_ask("op", step).map(|_| ()))
     }
 
     /// A note is a bead, but nothing that could be worked on.

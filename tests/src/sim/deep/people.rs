@@ -243,7 +243,7 @@ impl World {
             self.reconfigure()?;
         }
         if meddles || self.dice.one_in(2) {
-            self.deep_ask("op", &Command::Undo)?;
+            self.takes_back()?;
         }
         if self.dice.one_in(2) {
             self.deep_ask("op", &Command::Redo)?;
