@@ -27,7 +27,12 @@ pub(crate) enum Input {
     /// A worker has news.
     Worker(WorkerReport),
     /// A workspace shows something new.
-    Source(Box<SourceReading>),
+    Source {
+        /// What it shows.
+        reading: Box<SourceReading>,
+        /// The number of the watch that has seen it.
+        watch: u64,
+    },
     /// The alert command has ended.
     AlertTold {
         /// Which alert it was told.

@@ -91,9 +91,10 @@ impl Rehearsal {
         self.give(Input::Worker(report));
     }
 
-    /// A workspace shows something.
+    /// A workspace shows something to whoever watches it now.
     pub fn source(&self, reading: SourceReading) {
-        self.give(Input::Source(Box::new(reading)));
+        let watch = self.core.watch_of(&reading.rig);
+        self.give(Input::Source { reading: Box::new(reading), watch });
     }
 
     /// Git did something.

@@ -194,7 +194,7 @@ impl Context {
     }
 
     /// Whether nobody but the agent that took it has asked for it.
-    pub(crate) fn is_own(&self) -> bool {
+    pub fn is_own(&self) -> bool {
         self.assign.as_ref().is_some_and(|assign| assign.own)
     }
 

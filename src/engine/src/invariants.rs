@@ -279,7 +279,8 @@ impl State {
     /// Whatever a waiting context waits for in time will wake it.
     fn check_alarms(&self, context: &Context) -> Result<(), Violation> {
         let id = &context.id;
-        let waiting = self.work(context.bead()).is_some_and(|work| work.live.is_none());
+        // Nothing in time concerns who runs or is next in line.
+        let waiting = self.work(context.bead()).is_some_and(|work| work.live.is_none() && !work.lined);
         for due in context.turning_points() {
             let rings = self.timers.contains(&(due, id.clone()));
             ensure(rings || due <= self.clock || !waiting, || format!("{id}: nothing rings at {due}"))?;

@@ -294,6 +294,16 @@ fn pass(conn: &Connection) -> Result<(u32, u32), JournalError> {
     Ok((frames.max(0) as u32, copied.max(0) as u32))
 }
 
+/// Copies a WAL that somebody has left behind into the database, and empties it; whether there was one. What is copied is
+/// durable then, but the WAL may come back as it was until the next commit.
+pub(crate) fn start_over(writer: &Connection) -> Result<bool, JournalError> {
+    let (frames, _) = pass(writer)?;
+    if frames > 0 {
+        writer.wal_checkpoint_v2(Some(MAIN_DB), CheckpointMode::TRUNCATE)?;
+    }
+    Ok(frames > 0)
+}
+
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]

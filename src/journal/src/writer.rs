@@ -70,6 +70,7 @@ impl Journal {
         conn.pragma_update(None, "synchronous", "full")?;
         conn.pragma_update(None, "journal_size_limit", WAL_KEPT)?;
         conn.pragma_update(None, "cache_size", -32 * 1024)?;
+        make_sure(&conn)?;
         schema::ensure(&mut conn)?;
         let wal = WalKeeper::watch(&mut conn, path, disk)?;
         let tip = load::tip(&conn, &load::meta(&conn)?, noted)?;
@@ -197,6 +198,24 @@ impl Journal {
 impl Drop for Journal {
     fn drop(&mut self) {
         self.wal.close(&self.conn);
+    }
+}
+
+/// Makes durable what a process that died has left in the WAL, before anybody acts upon it: it may have died because it
+/// could not sync it, and then the system may take it for clean, so that no later sync stores it. So it is copied into the
+/// database, the WAL emptied, and that made durable by a commit.
+fn make_sure(conn: &Connection) -> Result<(), JournalError> {
+    let made_sure = wal::start_over(conn).and_then(|was_left| {
+        if was_left {
+            let version: i64 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
+            conn.pragma_update(None, "user_version", version)?;
+        }
+        Ok(())
+    });
+    match made_sure {
+        // Without room, or with a reader in the way, it is synced at least, which is all that is needed unless a sync failed.
+        Err(JournalError::Full | JournalError::Busy) => Ok(()),
+        other => other,
     }
 }
 

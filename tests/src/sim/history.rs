@@ -34,6 +34,8 @@ pub(super) struct World {
     pub(super) deep: Option<Deep>,
     /// The real loop was told to go.
     pub(super) draining: bool,
+    /// There is much work, nearly all of it short, so that the loop decides ahead who is next.
+    pub(super) brisk: bool,
     play: Play,
     restarts: u64,
 }
@@ -106,7 +108,7 @@ impl Play {
 }
 
 impl World {
-    fn new(play: Play, story: Option<Vec<String>>) -> Self {
+    pub(super) fn new(play: Play, story: Option<Vec<String>>) -> Self {
         let now = Timestamp::from_millis(1_800_000_000_000);
         let deep = play.deep.then(|| Deep::new(play.seed, now));
         Self {
@@ -124,6 +126,7 @@ impl World {
             beads: Vec::new(),
             deep,
             draining: false,
+            brisk: play.deep && play.seed % 4 == 1,
             story,
             restarts: 0,
         }
@@ -170,7 +173,15 @@ impl World {
         }
         self.faults_are_over();
         self.tell(|| "the faults are over".to_owned());
-        self.surviving(Self::put_in_order)?;
+        // A fault of before may still end the daemon in the middle of it.
+        let mut in_order = false;
+        while !in_order {
+            self.surviving(|world| {
+                world.put_in_order()?;
+                in_order = true;
+                Ok(())
+            })?;
+        }
         self.come_to_rest()?;
         self.surviving(Self::clear_up)?;
         self.come_to_rest()?;
@@ -239,6 +250,7 @@ impl World {
 
     fn something_happens(&mut self) -> Result<(), Halt> {
         match self.dice.below(100) {
+            0..20 if self.brisk => self.burst()?,
             0..28 => self.shims_go_on(1)?,
             28..44 => self.a_report_arrives()?,
             44..62 if self.is_deep() && self.dice.one_in(3) => self.deep_operator()?,
@@ -284,33 +296,39 @@ impl World {
                     0 if self.faults => self.shim_is_killed(&id),
                     1 => self.sends(Report::StepDone(id)),
                     2 if self.is_deep() => self.sends(Report::Metered(id)),
-                    _ => self.payload_ends(&id),
+                    _ => self.payload_ends(&id)?,
                 }
             }
         }
         Ok(())
     }
 
-    fn shim_arrives(&mut self, nth: usize) -> Result<(), Broken> {
+    pub(super) fn shim_arrives(&mut self, nth: usize) -> Result<(), Broken> {
         if self.faults && self.dice.one_in(16) {
             let id = self.workers.launched.swap_remove(nth);
             self.tell(|| format!("the shim of {id} dies on its way"));
             if self.is_deep() {
                 self.shim_is_gone(&id);
+                self.nobody_waits_behind(&id);
             }
             return Ok(());
         }
         let (id, arrival) = self.workers.arrive(nth, self.mutant);
         self.tell(|| format!("the shim of {id} arrives: {arrival:?}"));
         match arrival {
-            Arrival::Refused if self.is_deep() => self.shim_is_gone(&id),
             Arrival::Refused => {
                 // It says so to its pool, which looks at the claim.
                 if self.is_deep() {
                     self.shim_is_gone(&id);
+                    self.shim_goes_on_after(&id)?;
                 }
             }
-            Arrival::StartFailed => self.sends(Report::StartFailed(id)),
+            Arrival::StartFailed => {
+                self.sends(Report::StartFailed(id.clone()));
+                if self.is_deep() {
+                    self.shim_goes_on_after(&id)?;
+                }
+            }
             Arrival::Runs => {
                 self.oracle.begins(&id, &self.workers)?;
                 self.agent_claims(&id);
@@ -323,9 +341,9 @@ impl World {
         Ok(())
     }
 
-    fn payload_ends(&mut self, id: &DispatchId) {
+    fn payload_ends(&mut self, id: &DispatchId) -> Result<(), Broken> {
         if self.is_deep() && self.workers.ignores_signals(id, self.uptime()) {
-            return;
+            return Ok(());
         }
         if let Some(exit) = self.workers.finish(id, &mut self.dice) {
             self.tell(|| format!("{id} ends: {:?} {:?}", exit.code, exit.signal));
@@ -334,7 +352,11 @@ impl World {
                 self.agent_closes(id.bead());
             }
             self.sends(Report::Ended(id.clone(), exit));
+            if self.is_deep() {
+                self.shim_goes_on_after(id)?;
+            }
         }
+        Ok(())
     }
 
     pub(super) fn shim_is_killed(&mut self, id: &DispatchId) {
@@ -343,6 +365,7 @@ impl World {
         self.oracle.dies(id);
         if self.is_deep() {
             self.shim_is_gone(id);
+            self.nobody_waits_behind(id);
         }
     }
 
@@ -418,7 +441,7 @@ impl World {
                 self.shim_arrives(0)?;
             }
             for id in &running {
-                self.payload_ends(id);
+                self.payload_ends(id)?;
             }
             while let Some(report) = self.workers.reports.pop() {
                 moved = true;
@@ -434,7 +457,7 @@ impl World {
                 let has_worker = world.state().dispatch(id).is_none_or(Dispatch::has_worker);
                 has_worker
                     && !world.workers.claims.get(id).is_some_and(|c| c.held)
-                    && !world.workers.launched.contains(id)
+                    && !world.workers.is_on_its_way(id)
             };
             let live: Vec<DispatchId> = self.state().live_dispatches().map(|d| d.id.clone()).collect();
             for id in live.iter().filter(|id| stuck(self, id)).cloned().collect::<Vec<_>>() {
@@ -450,9 +473,14 @@ impl World {
                 None if !moved && live.is_empty() => {
                     let before = self.state().seq();
                     self.surviving(Self::idle)?;
-                    if self.state().seq() == before {
+                    if self.state().seq() > before {
+                        continue;
+                    }
+                    if self.state().untold_alerts().next().is_none() {
                         return Ok(());
                     }
+                    // The alert command failed, and is tried again in a while.
+                    self.now = self.now.after(Millis(1_000).duration());
                     continue;
                 }
                 _ => {}

@@ -16,6 +16,7 @@ mod deep;
 mod dice;
 mod disk;
 mod history;
+mod line;
 mod mutant;
 mod operator;
 mod oracle;

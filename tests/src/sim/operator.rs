@@ -54,6 +54,9 @@ impl World {
         if self.dice.one_in(2) {
             self.add_workspace()?;
         }
+        if self.brisk {
+            self.much_short_work()?;
+        }
         self.sling()
     }
 
@@ -112,6 +115,7 @@ impl World {
             forgets: chance(self, 4),
             closes_late: self.dice.one_in(3),
             deaf: self.dice.one_in(6),
+            takes: self.is_deep().then(|| self.how_long_it_runs()),
         };
         self.workers.programs.insert(id.clone(), program);
         self.beads.push(id);
@@ -315,6 +319,8 @@ impl World {
         if self.is_deep() {
             self.reconfigure_plainly()?;
             self.agents_go_home()?;
+            // Somebody may have removed one.
+            self.add_rigs()?;
         }
         for rig in self.state().rigs().map(|rig| rig.name.clone()).collect::<Vec<_>>() {
             for switch in [RigSwitch::Unpark, RigSwitch::Undock] {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use yard_engine::alert::AlertEvent;
 use yard_engine::bead::{BeadEvent, BeadStatus, DepKind, Verdict};
-use yard_engine::context::ContextEvent;
+use yard_engine::context::{Context, ContextEvent};
 use yard_engine::dispatch::{Dispatch, DispatchEvent, Next, Outcome, Recovery, Said, StopReason};
 use yard_engine::merge::MergeEvent;
 use yard_engine::money::Usd;
@@ -45,6 +45,12 @@ pub(super) struct Oracle {
     told: BTreeSet<AlertId>,
     /// The loop is the real one, which tells nobody if nobody is configured.
     is_real: bool,
+    /// How often somebody of a bead was called back, each of which has used up a number.
+    pub(super) called_back: BTreeMap<BeadId, u32>,
+    /// Those who could not be called back, because their claims could not be read.
+    pub(super) excused: BTreeSet<DispatchId>,
+    /// Those who stood in line when a limit may have become smaller: one who has begun keeps the slot of the one before.
+    pub(super) inherit: BTreeSet<DispatchId>,
 }
 
 impl Oracle {
@@ -64,8 +70,18 @@ impl Oracle {
         let (expected, seq) = (self.durable.seq().next(), recorded.seq);
         Broken::unless(seq == expected, || format!("event {seq} became durable, expected {expected}"))?;
         match &recorded.event {
+            Event::Dispatch(DispatchEvent::Started { dispatch }) if dispatch.lined_up => {
+                self.check_turn(dispatch)?;
+            }
             Event::Dispatch(DispatchEvent::Started { dispatch }) => {
                 self.check_start(dispatch, recorded.at)?;
+            }
+            Event::Dispatch(DispatchEvent::LinedUp { dispatch, after }) => {
+                self.check_lined_up(dispatch, after, recorded.at)?;
+            }
+            Event::Dispatch(DispatchEvent::CalledBack { id }) => {
+                self.check_called_back(id, workers)?;
+                *self.called_back.entry(id.bead().clone()).or_default() += 1;
             }
             Event::Dispatch(DispatchEvent::Running { id, .. }) if !self.has_worker(id) => {
                 if let Some(dispatch) = self.durable.dispatch(id) {
@@ -125,6 +141,9 @@ impl Oracle {
             }
             _ => {}
         }
+        if matches!(recorded.event, Event::Town(TownEvent::SettingsChanged { .. }) | Event::Rig(_)) {
+            self.inherit.extend(self.durable.lined_up().map(|(_, next)| next.id.clone()));
+        }
         self.durable.apply(recorded);
         Ok(self.durable.check_indexes()?)
     }
@@ -133,7 +152,10 @@ impl Oracle {
     pub(super) fn check_ordered(&self, id: &DispatchId) -> Result<(), Broken> {
         let live = self.durable.dispatch(id).is_some_and(Dispatch::is_live);
         let checks = self.durable.merge_checked_by(id).is_some();
-        Broken::unless(live || checks, || format!("{id} was handed over, but no durable start of it is live"))
+        let in_line = self.durable.lined_up().any(|(_, next)| next.id == *id);
+        Broken::unless(live || checks || in_line, || {
+            format!("{id} was handed over, but no durable start of it is live")
+        })
     }
 
     /// An action is sent: that it is, is durable.
@@ -154,15 +176,27 @@ impl Oracle {
 
     /// A start must be allowed by everything that was durable before it.
     fn check_start(&self, dispatch: &Dispatch, at: Timestamp) -> Result<(), Broken> {
+        self.check_allowed(dispatch, at)?;
+        self.check_number(dispatch)?;
+        self.check_room(dispatch)
+    }
+
+    /// The number of an attempt is the next one of its bead, which nobody runs.
+    pub(super) fn check_number(&self, dispatch: &Dispatch) -> Result<(), Broken> {
+        let id = &dispatch.id;
+        let work = self.durable.bead(id.bead()).map(|entry| &entry.work);
+        let fits = work.is_some_and(|work| work.live.is_none() && id.attempt() == work.attempts + 1);
+        Broken::unless(fits, || format!("{id} started out of turn"))
+    }
+
+    /// Nothing but a lack of room would keep it from starting.
+    pub(super) fn check_allowed(&self, dispatch: &Dispatch, at: Timestamp) -> Result<(), Broken> {
         let (id, state) = (&dispatch.id, &self.durable);
         let no = |why: &str| Err(Broken(format!("{id} started {why}")));
         if state.pause().is_some() || state.host_gate().is_some() {
             return no("while dispatch was stopped");
         }
         let Some(entry) = state.bead(id.bead()) else { return no("for a bead nobody has") };
-        if entry.work.live.is_some() || id.attempt() != entry.work.attempts + 1 {
-            return no("out of turn");
-        }
         let Some(context) = state.context(&dispatch.context).filter(|c| c.is_open() && c.bead() == id.bead())
         else {
             return no("without an open context");
@@ -202,7 +236,7 @@ impl Oracle {
         {
             return no("although a budget is used up");
         }
-        self.check_room(dispatch)
+        Ok(())
     }
 
     /// Somebody is asked to give way only to what is ready, much more urgent and without room, and only when he has run
@@ -245,8 +279,17 @@ impl Oracle {
     fn check_routing(&self, id: &DispatchId, outcome: &Outcome, next: Next) -> Result<(), Broken> {
         let Outcome::Stopped { reason } = outcome else { return Ok(()) };
         let failed = Next::Settled(Verdict::Failed);
+        // What came of an action that was sent is unknown, and it is never sent again.
+        let sent = |it: &Dispatch| it.is_action() && it.running_at.is_some();
+        let context = self.durable.dispatch(id).and_then(|it| self.durable.context(&it.context));
+        let is_own = context.is_some_and(Context::is_own);
         let fits = match reason.recovery() {
+            Recovery::Queued | Recovery::Blocked if self.durable.dispatch(id).is_some_and(sent) => {
+                next == failed
+            }
             _ if next == Next::Finished => self.durable.bead(id.bead()).is_none_or(|e| e.bead.is_closed()),
+            // What an agent took for himself, without a context that waited, goes back to where it was.
+            Recovery::Queued | Recovery::Blocked if next == Next::GivenBack => is_own,
             Recovery::Queued | Recovery::Blocked => matches!(next, Next::Requeued | Next::BackInQueue),
             Recovery::Failed => next == failed,
             Recovery::Cancelled => next == Next::Settled(Verdict::Cancelled),
@@ -276,7 +319,7 @@ impl Oracle {
         false
     }
 
-    fn check_room(&self, dispatch: &Dispatch) -> Result<(), Broken> {
+    pub(super) fn check_room(&self, dispatch: &Dispatch) -> Result<(), Broken> {
         let full = |limit: &str, cap: Option<u64>, counts: &dyn Fn(&Dispatch) -> bool| {
             let live = self.durable.live_workers().filter(|d| counts(d)).count() as u64;
             let fits = cap.is_none_or(|cap| live < cap);
@@ -337,7 +380,9 @@ impl Oracle {
             return Ok(());
         }
         let live = self.durable.dispatch(id).is_some_and(Dispatch::is_live);
-        Broken::unless(live, || format!("{id} runs, but no durable start of it is live"))?;
+        Broken::unless(live || self.is_its_turn(id, workers), || {
+            format!("{id} runs, but no durable start of it is live")
+        })?;
         let twins =
             workers.claims.iter().filter(|(other, claim)| claim.held && other.bead() == id.bead()).count();
         Broken::unless(twins <= 1, || format!("two payloads of {} run at once", id.bead()))?;
@@ -385,6 +430,7 @@ impl Oracle {
                 (all + 1, ran + u32::from(d.has_worker() && d.running_at.is_some()))
             });
             let all = all + self.checks.get(id).copied().unwrap_or(0);
+            let all = all + self.called_back.get(id).copied().unwrap_or(0);
             Broken::unless(all == attempts, || {
                 format!("{id} has {attempts} attempts, but {all} dispatches")
             })?;
@@ -393,6 +439,8 @@ impl Oracle {
         }
         let untold = self.durable.untold_alerts().count();
         Broken::unless(untold == 0, || format!("{untold} alerts were never told"))?;
+        let in_line = self.durable.lined_up().count();
+        Broken::unless(in_line == 0, || format!("{in_line} still stand in line"))?;
         let live: Vec<&DispatchId> = self.durable.live_dispatches().map(|d| &d.id).collect();
         Broken::unless(live.is_empty(), || format!("{live:?} never ended"))?;
         let running = workers.running();

@@ -70,6 +70,8 @@ pub(super) struct Program {
     pub(super) closes_late: bool,
     /// It takes no notice of SIGTERM.
     pub(super) deaf: bool,
+    /// How long it runs, as its shim says; none in quick histories.
+    pub(super) takes: Option<Millis>,
 }
 
 /// A report on its way to the daemon.
@@ -165,6 +167,8 @@ pub(super) struct Workers {
     pub(super) claims: BTreeMap<DispatchId, Claim>,
     /// Shims that have not arrived at their claim yet.
     pub(super) launched: Vec<DispatchId>,
+    /// Orders that wait with a shim, by the one that it is busy with. They outlive the daemon, not the shim.
+    pub(super) waiting: BTreeMap<DispatchId, DispatchId>,
     pub(super) programs: BTreeMap<BeadId, Program>,
     pub(super) reports: Vec<Report>,
     /// What was ordered of real pools.
@@ -197,9 +201,23 @@ impl Workers {
         self.orders.insert(order.dispatch, order.spec);
     }
 
-    /// A shim was launched and has not arrived.
+    /// A shim was launched and has not arrived, or has the order and is busy with another.
     pub(super) fn is_on_its_way(&self, id: &DispatchId) -> bool {
-        self.launched.contains(id)
+        self.launched.contains(id) || self.waiting.values().any(|next| next == id)
+    }
+
+    /// Gives an order to the shim that is busy with another; false if that shim is gone.
+    pub(super) fn wait_behind(&mut self, id: &DispatchId, after: &DispatchId) -> bool {
+        if self.is_on_its_way(after) || self.is_held(after) {
+            self.waiting.insert(after.clone(), id.clone());
+            return true;
+        }
+        let died = self.claims.get(after).is_some_and(|claim| claim.record == Record::Claimed);
+        if !died {
+            // It has finished the other one, and begins at once.
+            self.launch(id);
+        }
+        !died
     }
 
     /// A shim holds the claim.
@@ -248,6 +266,7 @@ impl Workers {
     /// Nothing runs after a power cut; says what did.
     pub(super) fn power_is_cut(&mut self) -> Vec<DispatchId> {
         self.launched.clear();
+        self.waiting.clear();
         let running = self.running();
         for id in &running {
             self.kill(id);
@@ -325,6 +344,7 @@ impl Workers {
         } else {
             exit(Some(0), None, false, Category::Crash)
         };
+        exit.active = program.takes;
         exit.worktree = claim.worktree.clone().map(|worktree| {
             let head = Some(format!("commit-of-{id}"));
             Box::new(Worktree { finished: true, head, ..worktree })

@@ -65,7 +65,7 @@ impl Core {
             Input::Ask { request, .. } => {
                 matches!(request.ask, Ask::Command { .. } | Ask::Stop { .. } | Ask::Poke { .. })
             }
-            Input::Source(_) | Input::Git(_) | Input::ActionAnswered { .. } | Input::Terminate => true,
+            Input::Source { .. } | Input::Git(_) | Input::ActionAnswered { .. } | Input::Terminate => true,
             Input::Worker(_)
             | Input::AlertTold { .. }
             | Input::MessageTold { .. }
@@ -116,7 +116,7 @@ impl Core {
         let id = report.dispatch();
         let Some((after, _)) = self.line().into_iter().find(|(_, next)| next == id) else { return false };
         match report {
-            WorkerReport::NeverRan { .. } | WorkerReport::Lost { .. } => {
+            WorkerReport::NeverRan { .. } => {
                 self.store.decide(self.now, |tx| tx.called_back(id));
                 self.pool.forget(id);
                 true
@@ -126,10 +126,12 @@ impl Core {
             | WorkerReport::StepDone { .. }
             | WorkerReport::Metered { .. }
             | WorkerReport::StartFailed { .. }
+            | WorkerReport::Lost { .. }
             | WorkerReport::Ended { .. } => {
                 // Nobody begins before the one before has ended.
                 self.call_back(&after, id);
-                false
+                // If that could not be found out, its claim keeps what it says until it can be.
+                self.line().iter().any(|(_, next)| next == id)
             }
         }
     }

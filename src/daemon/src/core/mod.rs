@@ -324,7 +324,7 @@ impl Core {
                 | WorkerReport::Metered { dispatch, .. },
             ) => !self.starts.awaits(dispatch),
             Input::Worker(_)
-            | Input::Source(_)
+            | Input::Source { .. }
             | Input::AlertTold { .. }
             | Input::MessageTold { .. }
             | Input::ActionAnswered { .. }
@@ -448,7 +448,7 @@ impl Core {
         match input {
             Input::Ask { request, reply_to } => self.take_ask(*request, reply_to, owed),
             Input::Worker(report) => self.take_report(&report),
-            Input::Source(reading) => self.take_reading(&reading),
+            Input::Source { reading, watch } => self.take_watched(&reading, watch),
             Input::AlertTold { id, error } => self.alert_told(&id, error),
             Input::MessageTold { agent, message, error } => self.message_told(agent, message, error),
             Input::ActionAnswered { dispatch, outcome } => self.action_answered(&dispatch, outcome),

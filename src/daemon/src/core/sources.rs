@@ -18,11 +18,17 @@ use crate::town::TownDir;
 
 /// The workspaces that are followed.
 #[derive(Default)]
-pub(crate) struct Sources(BTreeMap<RigName, Followed>);
+pub(crate) struct Sources {
+    followed: BTreeMap<RigName, Followed>,
+    /// How many were ever followed.
+    begun: u64,
+}
 
 /// One of them.
 struct Followed {
     how: How,
+    /// Which of all that were ever followed this is.
+    number: u64,
     /// None in a rehearsal.
     descriptions: Option<Descriptions>,
     /// None in a passing command.
@@ -40,12 +46,12 @@ struct How {
 impl Sources {
     /// What a bead of a workspace says at length.
     pub(crate) fn description(&self, rig: &RigName, bead: &BeadId) -> Option<String> {
-        self.0.get(rig)?.descriptions.as_ref()?.details(bead)?.description
+        self.followed.get(rig)?.descriptions.as_ref()?.details(bead)?.description
     }
 
     /// Has workspaces read again now: all of them, or one rig's.
     pub(super) fn poke(&self, rig: Option<&str>) {
-        for (name, followed) in &self.0 {
+        for (name, followed) in &self.followed {
             if let Some(watch) =
                 followed.watch.as_ref().filter(|_| rig.is_none_or(|rig| rig == name.as_str()))
             {
@@ -59,30 +65,32 @@ impl Core {
     /// Brings what is followed in line with the rigs there are: new workspaces are read at once.
     pub(super) fn follow_sources(&mut self) {
         let wanted = wanted(self.store.state(), &self.town);
-        self.sources.0.retain(|rig, followed| wanted.get(rig) == Some(&followed.how));
+        self.sources.followed.retain(|rig, followed| wanted.get(rig) == Some(&followed.how));
         for (rig, how) in wanted {
-            if !self.sources.0.contains_key(&rig) {
+            if !self.sources.followed.contains_key(&rig) {
                 let followed = self.follow(&rig, how, false);
-                self.sources.0.insert(rig, followed);
+                self.sources.followed.insert(rig, followed);
             }
         }
     }
 
     /// Reads every workspace anew, whatever the journal knows: after a failed commit it is unknown what it missed.
     pub(super) fn follow_sources_anew(&mut self) {
-        self.sources.0.clear();
+        self.sources.followed.clear();
         for (rig, how) in wanted(self.store.state(), &self.town) {
             let followed = self.follow(&rig, how, true);
-            self.sources.0.insert(rig, followed);
+            self.sources.followed.insert(rig, followed);
         }
     }
 
     fn follow(&mut self, rig: &RigName, how: How, anew: bool) -> Followed {
+        self.sources.begun += 1;
+        let number = self.sources.begun;
         if let Some(stage) = &mut self.stage {
             if let Some(reading) = stage.read_workspace(rig) {
                 self.take_reading(&reading);
             }
-            return Followed { how, descriptions: None, watch: None };
+            return Followed { how, number, descriptions: None, watch: None };
         }
         let mut source = Source::open(rig.clone(), &how.spec, &how.dir);
         let known = self.store.state().source_stamp(rig).map(str::to_owned);
@@ -96,19 +104,31 @@ impl Core {
             info!(%rig, beads = reading.beads.len(), "workspace read");
             self.take_reading(&reading);
         }
-        let watch = serves.then(|| self.watch(source, how.poll)).flatten();
-        Followed { how, descriptions, watch }
+        let watch = serves.then(|| self.watch(source, how.poll, number)).flatten();
+        Followed { how, number, descriptions, watch }
     }
 
-    fn watch(&self, source: Source, poll: Option<Duration>) -> Option<Watch> {
+    fn watch(&self, source: Source, poll: Option<Duration>, number: u64) -> Option<Watch> {
         let inputs = self.inputs();
         let sink = Arc::new(move |reading| {
-            inputs.send(Input::Source(Box::new(reading)));
+            inputs.send(Input::Source { reading: Box::new(reading), watch: number });
         });
         let options = WatchOptions { poll, force_polling: false };
         Watch::start(source, options, sink)
             .inspect_err(|error| warn!(%error, "a workspace is read, but cannot be watched"))
             .ok()
+    }
+
+    /// The number of the watch that a rig's workspace has now; 0 if none.
+    pub(crate) fn watch_of(&self, rig: &RigName) -> u64 {
+        self.sources.followed.get(rig).map_or(0, |followed| followed.number)
+    }
+
+    /// Takes what a watch has seen, unless the workspace was read anew since: what was seen before that is older.
+    pub(super) fn take_watched(&mut self, reading: &SourceReading, watch: u64) {
+        if watch == self.watch_of(&reading.rig) && watch > 0 {
+            self.take_reading(reading);
+        }
     }
 
     pub(super) fn take_reading(&mut self, reading: &SourceReading) {

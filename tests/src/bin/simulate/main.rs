@@ -181,10 +181,10 @@ fn play_all(args: &Args, scenario: Option<Scenario>) -> bool {
             say(&format!("never met: {}", coverage.missing().join(", ")));
         }
     }
-    if let Some(failure) = &failure {
-        report(failure, Play { seed: failure.seed, ..first });
-    } else if args.tell {
+    if args.tell {
         first.story().iter().for_each(|line| say(line));
+    } else if let Some(failure) = &failure {
+        report(failure, Play { seed: failure.seed, ..first });
     }
     let verdict = if failure.is_some() { "1 broken promise" } else { "no broken promise" };
     let what = if args.deep { "deep: " } else { "" }.to_owned()

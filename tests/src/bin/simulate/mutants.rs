@@ -23,6 +23,8 @@ const DEEP: &str = "3000";
 const QUICK: &str = "20000";
 
 const CORE: &str = "src/daemon/src/core/mod.rs";
+const LINE: &str = "src/daemon/src/core/line.rs";
+const LINEUP: &str = "src/engine/src/lineup.rs";
 const STORE: &str = "src/daemon/src/store.rs";
 const UPKEEP: &str = "src/daemon/src/core/upkeep.rs";
 const WORKERS: &str = "src/daemon/src/core/workers.rs";
@@ -30,22 +32,15 @@ const JOURNAL: &str = "src/journal/src/writer.rs";
 const REPORTS: &str = "src/engine/src/decide/reports.rs";
 const READINESS: &str = "src/engine/src/readiness.rs";
 
-/// Lets the loop see what it has decided and not stored.
-const PEEK: (&str, &str, &str) = (
-    STORE,
-    "    /// The state, with everything decided so far.\n",
-    "    pub(crate) fn pending(&self) -> Vec<Recorded> {\n        self.pending.clone()\n    }\n\n    /// The state, with everything decided so far.\n",
-);
-
 #[rustfmt::skip]
 const PATCHES: &[Patch] = &[
     // The loop.
-    Patch { name: "effects-before-commit", breaks: "workers are started before their start is durable", edits: &[PEEK, (CORE,
+    Patch { name: "effects-before-commit", breaks: "workers are started before their start is durable", edits: &[(CORE,
         "        match self.store.commit() {\n            Ok(events) => {\n                self.perform(&events);\n                self.settle(&events, owed);",
-        "        let early = self.store.pending();\n        self.perform(&early);\n        match self.store.commit() {\n            Ok(events) => {\n                self.settle(&events, owed);")] },
-    Patch { name: "answers-before-commit", breaks: "commands are acknowledged before they are durable", edits: &[PEEK, (CORE,
+        "        let early = self.store.pending().to_vec();\n        self.perform(&early);\n        match self.store.commit() {\n            Ok(events) => {\n                self.settle(&events, owed);")] },
+    Patch { name: "answers-before-commit", breaks: "commands are acknowledged before they are durable", edits: &[(CORE,
         "        match self.store.commit() {\n            Ok(events) => {\n                self.perform(&events);\n                self.settle(&events, owed);",
-        "        let early = self.store.pending();\n        self.settle(&early, owed);\n        let owed = Vec::new();\n        match self.store.commit() {\n            Ok(events) => {\n                self.perform(&events);")] },
+        "        let early = self.store.pending().to_vec();\n        self.settle(&early, owed);\n        let owed = Vec::new();\n        match self.store.commit() {\n            Ok(events) => {\n                self.perform(&events);")] },
     Patch { name: "stale-state-after-a-failed-commit", breaks: "what could not be stored stays in the state", edits: &[(STORE,
         "            self.reload()?;\n            return Err(error.into());\n        }\n        Ok(events)",
         "            return Err(error.into());\n        }\n        Ok(events)")] },
@@ -60,7 +55,19 @@ const PATCHES: &[Patch] = &[
     Patch { name: "adopted-is-lost", breaks: "recovery takes a living worker for lost", edits: &[(WORKERS,
         "            Recovered::Adopted { running } => {\n",
         "            Recovered::Adopted { running: Some(_) } => WorkerReport::Lost { dispatch, why: String::new() },\n            Recovered::Adopted { running } => {\n")] },
+    // The line.
+    Patch { name: "no-call-back-before-a-pause", breaks: "who is in line starts after dispatch was paused", edits: &[(CORE,
+        "        if batch.iter().any(Self::disturbs_line) {", "        if batch.iter().any(|input| Self::disturbs_line(input) && matches!(input, Input::Terminate)) {"), (LINE,
+        "            Event::Town(event) => !matches!(event, TownEvent::ClockAdvanced {}),", "            Event::Town(event) => matches!(event, TownEvent::SettingsChanged { .. }),")] },
+    Patch { name: "called-back-too-late", breaks: "who has begun is believed to be called back", edits: &[(LINE,
+        "            Ok(None) => self.store.decide(self.now, |tx| tx.called_back(next)),\n", "            Ok(found) if found.is_none() || after != next => self.store.decide(self.now, |tx| tx.called_back(next)),\n            Ok(None) => {}\n")] },
+    Patch { name: "handed-on-before-commit", breaks: "a shim has an order whose place in line is not durable", edits: &[(LINE,
+        "            self.store.decide(now, |tx| tx.line_up(&id));\n", "            self.store.decide(now, |tx| tx.line_up(&id));\n            let next = self.store.state().lined_up().find(|(after, _)| **after == id).map(|(_, next)| next.clone());\n            if let Some(next) = next {\n                self.hand_on(&next, &id);\n            }\n")] },
+    Patch { name: "slot-too-small", breaks: "who is in line needs more than the slot that becomes free", edits: &[(LINEUP,
+        "            freed.contains(limit) && room.max.is_none_or(|max| room.active <= max)", "            freed.contains(limit) || room.max.is_none_or(|max| room.active <= max)")] },
     // The journal.
+    Patch { name: "left-behind-is-trusted", breaks: "what a failed sync left behind is acted upon", edits: &[(JOURNAL,
+        "        make_sure(&conn)?;\n", "        if path.as_os_str().is_empty() {\n            make_sure(&conn)?;\n        }\n")] },
     Patch { name: "commit-without-sync", breaks: "what is acknowledged is lost in a power cut", edits: &[(JOURNAL,
         "\"synchronous\", \"full\"", "\"synchronous\", \"off\"")] },
     Patch { name: "chain-not-continued", breaks: "sums no longer prove what came before", edits: &[(JOURNAL,

@@ -210,6 +210,8 @@ impl Around {
                         return self.hold(outcome);
                     }
                 }
+                let line = self.lent.oracle.check_line();
+                self.hold(line);
             }
             Err(broken) => self.hold(Err(broken)),
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use yard_engine::settings::{Fairness, RetryPolicy};
+use yard_engine::settings::{CostSettings, Fairness, RetryPolicy};
 use yard_engine::{Millis, Settings};
 
 use crate::sim::daemon::Halt;
@@ -21,6 +21,12 @@ fn retry(text: &mut String, class: &str, policy: &RetryPolicy) {
 impl World {
     /// What only the real loop knows of changes, too.
     pub(in crate::sim) fn reconfigure_the_loop(&mut self) {
+        if self.brisk && !self.dice.one_in(6) {
+            // Nothing that keeps the loop from deciding ahead.
+            (self.wanted.batch_size, self.wanted.spawn_delay, self.wanted.aging) = (0, Millis(0), None);
+            self.wanted.cost = CostSettings::default();
+            self.wanted.max_polecats = [1, 1, 2, 3][self.dice.below(4)];
+        }
         self.wanted.kill_grace = Millis([0, 500, 10_000][self.dice.below(3)]);
         self.wanted.safety_scan = Millis([1_000, 5_000, 30_000][self.dice.below(3)]);
         self.wanted.spawn_timeout = Millis([5_000, 60_000, 300_000][self.dice.below(3)]);

@@ -14,9 +14,11 @@ pub struct Coverage {
 }
 
 /// Every way to recover, and every fault that needs one.
-const ROUTES: [&str; 29] = [
+const ROUTES: [&str; 34] = [
     "absent-revoked",
     "adopted",
+    "called-back",
+    "called-back-too-late",
     "checkpoint",
     "checkpoint-restored",
     "claim-unreadable",
@@ -32,8 +34,11 @@ const ROUTES: [&str; 29] = [
     "fsync-end",
     "left-in-good-order",
     "leftover-claim-removed",
+    "line-ends-with-its-shim",
     "lost",
     "no-space-to-open",
+    "not-called-back",
+    "not-handed-on",
     "not-handed-over",
     "on-its-way",
     "power-cut",
@@ -137,14 +142,9 @@ const REFUSALS: [&str; 86] = [
 ];
 
 /// What never occurs in a simulation, and why.
-const ELSEWHERE: [(&str, &str); 15] = [
+const ELSEWHERE: [(&str, &str); 14] = [
     ("bad-actor", "histories' people have short names; tests/tests/e2e/hostile has the others"),
     ("bad-path", "as bad-actor: histories' rigs have short paths"),
-    (
-        "dispatch.lined_up",
-        "simulated runs have no length, so that none is short; random histories of the engine have it",
-    ),
-    ("dispatch.called_back", "as dispatch.lined_up"),
     ("town.repaired", "the safety scan found a difference: a broken promise, which ends the history"),
     ("internal", "a document that cannot be written, or a thread that cannot be made: defects"),
     ("no-daemon", "a passing command serves the town; histories have a daemon or a console"),
@@ -155,6 +155,7 @@ const ELSEWHERE: [(&str, &str); 15] = [
     ("bad-request", "the socket's edge, which the simulation does not have"),
     ("in-use", "worktrees on a real disk, which the simulated git does not make"),
     ("unknown-worktree", "as in-use"),
+    ("unknown", "the last word of a reader on what was just found: a defect"),
     ("no-log", "logs on a real disk, which simulated workers do not write"),
 ];
 

@@ -2,10 +2,12 @@
 //!
 //! A write is seen by everybody at once and is durable after the next sync of its file. A kill loses nothing; a power cut
 //! loses, of all sectors written since the last sync, any. Writes and syncs can fail, the disk can be full, and the process
-//! can be ended in the middle of the n-th step, after which nothing it does reaches the disk.
+//! can be ended in the middle of the n-th step, after which nothing it does reaches the disk. After a failed sync the
+//! system may, as Linux does, take for clean what it could not store: it is still read, but no later sync stores it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::rc::Rc;
 
 use rusqlite::ffi;
@@ -25,6 +27,8 @@ pub(super) struct Inode {
     durable: Vec<u8>,
     /// Sectors written since the last sync.
     dirty: BTreeSet<usize>,
+    /// Sectors that a sync failed to store and that the system takes for clean.
+    given_up: BTreeSet<usize>,
     pub(super) locks: Locks,
     pub(super) shm: Shm,
 }
@@ -247,13 +251,27 @@ impl Inode {
             self.now.resize(end, 0);
         }
         self.now[at..end].copy_from_slice(bytes);
-        self.dirty.extend(at.min(had) / SECTOR..end.div_ceil(SECTOR));
+        self.becomes_dirty(at.min(had) / SECTOR..end.div_ceil(SECTOR));
+    }
+
+    fn becomes_dirty(&mut self, sectors: Range<usize>) {
+        for sector in sectors {
+            self.given_up.remove(&sector);
+            self.dirty.insert(sector);
+        }
     }
 
     pub(super) fn truncate(&mut self, length: usize) {
         self.now.truncate(length);
         // Where it was cut, and whatever is written there later, is not what is durable.
-        self.dirty.insert(length / SECTOR);
+        self.becomes_dirty(length / SECTOR..length / SECTOR + 1);
+    }
+
+    /// A sync fails; whether the system tries again what it could not store is open.
+    pub(super) fn sync_fails(&mut self, dice: &mut Dice) {
+        if dice.one_in(2) {
+            self.given_up.append(&mut self.dirty);
+        }
     }
 
     pub(super) fn sync(&mut self) {
@@ -289,10 +307,10 @@ impl Inode {
 
     /// After a power cut: of each sector that was not synced, either what is new or what was durable.
     fn lose(&mut self, dice: &mut Dice) {
-        if self.dirty.is_empty() {
+        if self.dirty.is_empty() && self.given_up.is_empty() {
             return;
         }
-        if dice.one_in(4) {
+        if self.given_up.is_empty() && dice.one_in(4) {
             // The disk was quick enough.
             self.sync();
             return;
@@ -305,6 +323,7 @@ impl Inode {
             }
         }
         self.dirty.clear();
+        self.given_up.clear();
         self.now.clone_from(&self.durable);
     }
 }
@@ -314,6 +333,8 @@ mod tests {
     use std::path::Path;
 
     use rusqlite::{Connection, OpenFlags};
+    use yard_engine::{Seq, Timestamp};
+    use yard_journal::{Journal, JournalError, OtherDisk, Row};
 
     use super::*;
     use crate::sim::deep::vfs;
@@ -366,6 +387,50 @@ mod tests {
                 assert!(count == 2 || (count == 0 && !told), "{count} rows after a crash at step {steps}");
             }
         }
+    }
+
+    fn journal() -> Journal {
+        vfs::register();
+        let place = OtherDisk { vfs: vfs::NAME, wal_limit: 1_000 };
+        Journal::open_on(place, Path::new("/j.db")).expect("a journal")
+    }
+
+    fn row(seq: u64) -> Row {
+        let (at, kind) = (Timestamp::from_millis(7), "bead.added".to_owned());
+        Row { seq: Seq(seq), at, kind, body: "x".repeat(700) }
+    }
+
+    /// The process is gone, and another one begins.
+    fn begins_anew(journal: Journal, power_cut: bool) -> Journal {
+        disk(Disk::kill);
+        drop(journal);
+        disk(|disk| disk.boot(power_cut));
+        self::journal()
+    }
+
+    #[test]
+    fn what_a_journal_shows_after_a_failed_sync_outlasts_a_power_cut() {
+        let mut shown = BTreeSet::new();
+        for seed in 0..200 {
+            disk(|disk| disk.format(seed));
+            let mut it = journal();
+            it.append(&[row(1)]).expect("room");
+            let refused = (1..20).any(|steps| {
+                disk(|disk| disk.plan(steps, Fault::Fail));
+                matches!(it.append(&[row(it.last_seq().0 + 1)]), Err(JournalError::Fsync))
+            });
+            assert!(refused, "no sync failed");
+            let promised = it.last_seq();
+            let mut it = begins_anew(it, false);
+            let seen = it.last_seq();
+            shown.insert(seen.0 - promised.0);
+            if seed % 2 == 0 {
+                it.append(&[row(seen.0 + 1)]).expect("room");
+            }
+            let seen = it.last_seq();
+            assert_eq!(begins_anew(it, true).last_seq(), seen, "seed {seed}");
+        }
+        assert!(shown.contains(&1), "the event that was refused was never shown");
     }
 
     #[test]

@@ -5,9 +5,11 @@
 //! middle of any write or sync of SQLite's, the loop begins again on what the disk has left.
 
 mod around;
+mod brisk;
 mod config;
 pub(super) mod coverage;
 mod disk;
+mod mischief;
 mod outside;
 mod people;
 mod rounds;

@@ -12,13 +12,14 @@ use yard_engine::rig::Rig;
 use yard_engine::task::IdempotencyKey;
 use yard_engine::{AgentName, Command, DispatchId, FormulaName, Millis, RigName, Timestamp};
 
+use crate::sim::Broken;
 use crate::sim::daemon::Halt;
 use crate::sim::history::World;
 
 /// The agents there may be.
-const AGENTS: [&str; 3] = ["ann", "ben", "cleo"];
+pub(super) const AGENTS: [&str; 3] = ["ann", "ben", "cleo"];
 
-fn agent_name(text: &str) -> AgentName {
+pub(super) fn agent_name(text: &str) -> AgentName {
     AgentName::parse(text).expect("a valid name")
 }
 
@@ -46,17 +47,23 @@ impl World {
     /// Something only the real loop is asked.
     pub(in crate::sim) fn deep_operator(&mut self) -> Result<(), Halt> {
         match self.dice.below(20) {
-            0..6 => self.agent_acts(),
+            0..6 => self.agents_are_busy(),
             6..10 => self.client_acts(),
             10..12 => self.storm(),
             12 => self.somebody_waits(),
             13 => self.edits_the_config(),
+            14..17 => self.mischief(),
             _ => self.nonsense(),
         }
     }
 
     fn some_agent(&mut self) -> String {
         AGENTS[self.dice.below(AGENTS.len())].to_owned()
+    }
+
+    /// Agents seldom come for one thing only.
+    fn agents_are_busy(&mut self) -> Result<(), Halt> {
+        (0..self.dice.between(1, 6)).try_for_each(|_| self.agent_acts())
     }
 
     /// A registered agent, or somebody who says so, does something.
@@ -220,22 +227,26 @@ impl World {
 
     /// `ym config set`: whoever serves the town writes the file.
     fn edits_the_config(&mut self) -> Result<(), Halt> {
-        let (key, value) = match self.dice.below(6) {
-            0 => ("scheduler.max_polecats", Some("2")),
-            1 => ("scheduler.batch_size", None),
-            2 => ("limits.stuck_after", Some("5s")),
-            3 => ("scheduler.max_polecat", Some("2")),
-            4 => ("scheduler.batch_size", Some("many")),
+        let (key, value) = match self.dice.below(10) {
+            0..3 => ("scheduler.max_polecats", Some("4")),
+            3 => ("scheduler.batch_size", None),
+            4..6 => ("limits.stuck_after", Some("5s")),
+            6 => ("scheduler.max_polecat", Some("2")),
+            7 => ("scheduler.batch_size", Some("many")),
             _ => ("agents.auto_claim", Some("true")),
         };
         let (key, value) = (key.to_owned(), value.map(str::to_owned));
         self.deep_ask("op", &Command::Configure { key, value })?;
-        if self.dice.one_in(4) {
+        let meddles = self.dice.one_in(2);
+        if meddles {
             // Somebody else edits the same entry: taking it back is refused.
             self.reconfigure()?;
         }
+        if meddles || self.dice.one_in(2) {
+            self.takes_back()?;
+        }
         if self.dice.one_in(2) {
-            self.deep_ask("op", &Command::Undo)?;
+            self.deep_ask("op", &Command::Redo)?;
         }
         Ok(())
     }
@@ -273,6 +284,8 @@ impl World {
             update(id.clone(), BeadChange { status: Some(BeadStatus::Closed), ..BeadChange::default() }),
             update("x-none".to_owned(), BeadChange::default()),
             update("a-".to_owned(), BeadChange::default()),
+            Command::BeadReopen { id: "a".to_owned() },
+            Command::ConvoyReopen { id: "hq-cv-".to_owned() },
             sling(SlingRequest::default()),
             sling(of(&["x-none"])),
             sling(of(&[&id, &convoy])),
@@ -286,12 +299,13 @@ impl World {
             sling(SlingRequest { hook_raw_bead: true, ..of(&[&id]) }),
             sling(SlingRequest { rig: RigName::parse("moon").ok(), ..of(&[&id]) }),
             sling(SlingRequest { rig: RigName::parse("mule").ok(), ..of(&[&id]) }),
-            sling(SlingRequest { vars: [("1 x".to_owned(), "y".to_owned())].into(), ..of(&[&id]) }),
+            sling(SlingRequest { vars: [("1=x".to_owned(), "y".to_owned())].into(), ..of(&[&id]) }),
             sling(SlingRequest { priority: Some(0), ..of(&[&id]) }),
             sling(SlingRequest { args: Some("a\0b".to_owned()), ..of(&[&id]) }),
             rig("ox", "o"),
             rig("elk", "a"),
             rig("elk", "E E"),
+            rig("elk", "e-"),
             rig("elk", "e"),
             Command::RigRemove { name: RigName::parse("elk").expect("a valid name") },
             Command::RigRemove { name: RigName::parse("ox").expect("a valid name") },
@@ -360,15 +374,25 @@ impl World {
 
     /// With the faults over, agents are done with what they have, and nothing waits for one.
     pub(in crate::sim) fn agents_go_home(&mut self) -> Result<(), Halt> {
+        self.nothing_waits_for_agents()?;
         for agent in AGENTS {
-            let claims: Vec<DispatchId> = self.state().claims_of(&agent_name(agent)).cloned().collect();
-            for claim in claims {
-                let (agent, bead) = (agent.to_owned(), claim.bead().to_string());
+            // Whoever lets go of one may be given the next.
+            for round in 0.. {
+                let claim = self.state().claims_of(&agent_name(agent)).next().cloned();
+                let Some(claim) = claim else { break };
+                Broken::unless(round < 100, || format!("{agent} cannot let go of {claim}"))?;
+                // By its own id, because its bead may have vanished.
+                let (agent, bead) = (agent.to_owned(), claim.to_string());
                 let how = ClaimEnd::Released { note: None };
                 self.deep_ask(&agent.clone(), &Command::AgentEnds { agent, bead, token: None, how })?;
+                self.nothing_waits_for_agents()?;
             }
             self.deep_ask(agent, &Command::AgentRetire { agent: agent.to_owned() })?;
         }
+        Ok(())
+    }
+
+    fn nothing_waits_for_agents(&mut self) -> Result<(), Halt> {
         let given = self.state().open_contexts().filter(|context| context.assign.is_some());
         let given: Vec<String> = given.map(|context| context.bead().to_string()).collect();
         for bead in given {

@@ -401,6 +401,9 @@ impl World {
                 let took = self.uptime().0 - began.0;
                 format!("a drain has taken {rounds} rounds in {took} ms, and has not ended")
             })?;
+            if self.dice.one_in(8) {
+                self.put_in_line("op", &Command::Run { batch: None, dry_run: false });
+            }
             self.shims_go_on(2)?;
             if let Some(report) = self.workers.reports.pop() {
                 let report = report.in_full(&self.workers, self.now);
@@ -461,12 +464,16 @@ impl World {
         self.lend();
         let role = if self.now.as_millis() % 8 == 0 { ServerRole::Console } else { ServerRole::Daemon };
         let opened = Journal::open_on(place, Path::new(journal)).map_err(StoreError::from);
+        // Until then nobody has acted upon what the last process could not sync.
+        let is_sure = opened.is_ok();
         let opened = opened.map_err(OpenError::from).and_then(|journal| {
             let (pool, outside) = (Pool(Rc::clone(&around)), Outside(Rc::clone(&around)));
             Rehearsal::open(&town, role, journal, Box::new(pool), clocks, Box::new(outside))
         });
-        around.borrow_mut().catch_up();
-        around.borrow_mut().note_how_it_was_read();
+        if is_sure {
+            around.borrow_mut().catch_up();
+            around.borrow_mut().note_how_it_was_read();
+        }
         self.take_back();
         self.deep_mut().core = Some(opened?);
         Ok(())
@@ -530,4 +537,41 @@ pub(in crate::sim) fn brief(command: &Command) -> String {
 /// The codes of refusals that a document tells of.
 fn codes_in(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices("\"code\":\"").filter_map(|(at, found)| text[at + found.len()..].split('"').next())
+}
+
+#[cfg(test)]
+mod tests {
+    use yard_engine::BeadId;
+    use yard_engine::bead::{DepKind, Dependency};
+
+    use super::*;
+    use crate::sim::Play;
+
+    fn done<T>(outcome: Result<T, Halt>) -> T {
+        match outcome {
+            Ok(value) => value,
+            Err(Halt::Crash) => panic!("the loop is gone"),
+            Err(Halt::Broken(broken)) => panic!("{}", broken.0),
+        }
+    }
+
+    #[test]
+    fn what_was_seen_of_a_workspace_before_it_was_read_anew_is_not_believed() {
+        let mut world = World::new(Play { deep: true, ..Play::FIRST }, None);
+        done(world.deep_recover());
+        done(world.add_rigs());
+        done(world.add_workspace());
+        done(world.deep_second());
+        // It is seen to wait for something, and then does not; but the disk fails, and everything is read again.
+        let edge = Dependency::new(BeadId::parse("y-0").expect("a valid id"), DepKind::Blocks);
+        world.tracker_has(9, vec![edge]);
+        world.source_looks();
+        world.tracker_has(9, Vec::new());
+        disk(|disk| disk.plan(1, Fault::Fail));
+        done(world.ask(&Command::Pause { reason: None, until: None }));
+        assert!(world.deep_mut().is_read_only(), "the disk has not failed");
+        done(world.a_reading_arrives());
+        assert!(!world.deep_mut().is_read_only(), "the disk still fails");
+        done(world.check_tracker_is_known().map_err(Halt::from));
+    }
 }

@@ -153,16 +153,75 @@ impl Workers for Pool {
 
     fn close_leftover_windows(&mut self) {}
 
-    /// Simulated runs say nothing of how long they took, so that nobody is lined up behind them.
-    fn start_after(&mut self, _: StartOrder, _: &DispatchId) -> io::Result<()> {
-        Err(io::Error::other("nobody stands in line here"))
+    fn start_after(&mut self, order: StartOrder, after: &DispatchId) -> io::Result<()> {
+        let mut around = self.0.borrow_mut();
+        if Around::is_dead() {
+            return Ok(());
+        }
+        if !around.own.contains(after) {
+            if around.lent.workers.is_held(after) {
+                return Err(io::Error::new(io::ErrorKind::NotConnected, "that one is not ours"));
+            }
+            drop(around);
+            return self.start(order);
+        }
+        let around = &mut *around;
+        around.catch_up();
+        let id = order.dispatch.clone();
+        let durable = around.lent.oracle.check_handed_on(&id, after);
+        around.hold(durable);
+        if around.lent.workers.claims.contains_key(&id) {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "its claim is there already"));
+        }
+        around.lent.workers.take_order(order);
+        around.may_crash("after the claim of one in line was created");
+        if Around::is_dead() {
+            return Ok(());
+        }
+        let fails = around.lent.faults && around.lent.dice.one_in(40);
+        if fails || !around.lent.workers.wait_behind(&id, after) {
+            around.tell(|| format!("{id} cannot be handed on"));
+            around.coverage.route("not-handed-on");
+            around.lent.workers.revoke(&id);
+            return Err(io::Error::other("the order was cut off"));
+        }
+        around.tell(|| format!("{id} waits behind {after}"));
+        around.own.insert(id);
+        around.may_crash("after somebody was handed on");
+        Ok(())
     }
 
     fn call_back(&mut self, id: &DispatchId, after: &DispatchId) -> io::Result<Option<Recovered>> {
-        Ok(match self.recover(id)? {
-            Recovered::NeverRan => None,
-            _ => Some(self.recover(after)?),
-        })
+        let mut around = self.0.borrow_mut();
+        let around = &mut *around;
+        if Around::is_dead() {
+            return Err(io::Error::other("the process is gone"));
+        }
+        around.catch_up();
+        if around.lent.faults && around.lent.dice.one_in(40) {
+            around.coverage.route("not-called-back");
+            around.lent.oracle.excuses(id);
+            return Err(io::Error::other("too many open files"));
+        }
+        let claim = around.lent.workers.claims.get(id);
+        let taken =
+            claim.is_some_and(|claim| claim.held || !matches!(claim.record, Record::Empty | Record::Revoked));
+        if taken {
+            let found = around.examine(after);
+            around.tell(|| format!("{id} has begun; claim of {after}: {found:?}"));
+            around.coverage.route("called-back-too-late");
+            return Ok(Some(found));
+        }
+        around.tell(|| format!("{id} is called back"));
+        around.coverage.route("called-back");
+        around.lent.workers.revoke(id);
+        around.own.remove(id);
+        around.may_crash("after one in line was revoked");
+        if !Around::is_dead() {
+            around.lent.workers.forget(id);
+            around.may_crash("after one in line was called back");
+        }
+        Ok(None)
     }
 }
 

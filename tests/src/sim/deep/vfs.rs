@@ -224,7 +224,14 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, _: c_int) -> c_int {
             open.inode.borrow_mut().sync_partly(&mut dice);
             return ffi::SQLITE_IOERR_FSYNC;
         }
-        Verdict::No(code) => return code,
+        Verdict::No(code) => {
+            disk(|disk| {
+                if !disk.dead {
+                    open.inode.borrow_mut().sync_fails(&mut disk.dice);
+                }
+            });
+            return code;
+        }
     }
     ffi::SQLITE_OK
 }
