@@ -400,7 +400,8 @@ impl World {
 
     /// A bead whose programs succeed is closed, unless it waits for one that is hopeless.
     fn check_came_to_its_end(&self, id: &BeadId) -> Result<(), Broken> {
-        let closed = self.state().bead(id).is_some_and(|e| e.bead.is_closed());
+        let closed =
+            self.state().bead(id).is_some_and(|e| e.bead.is_closed()) || self.oracle.forgotten.contains(id);
         let hopeless = self.workers.programs.get(id).is_some_and(|p| p.hopeless);
         let stuck = self.state().bead(id).is_some_and(|e| e.work.context.is_some())
             || self.state().reasons(id).iter().any(|r| !r.ids.is_empty());

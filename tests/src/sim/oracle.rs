@@ -47,6 +47,8 @@ pub(super) struct Oracle {
     is_real: bool,
     /// How often somebody of a bead was called back, each of which has used up a number.
     pub(super) called_back: BTreeMap<BeadId, u32>,
+    /// Beads that were closed, and forgotten when their time was up.
+    pub(super) forgotten: BTreeSet<BeadId>,
     /// Those who could not be called back, because their claims could not be read.
     pub(super) excused: BTreeSet<DispatchId>,
     /// Those who stood in line when a limit may have become smaller: one who has begun keeps the slot of the one before.
@@ -57,6 +59,25 @@ impl Oracle {
     /// An oracle that watches the real loop, or the one that quick histories have.
     pub(super) fn watching(is_real: bool) -> Self {
         Self { is_real, ..Self::default() }
+    }
+
+    /// Holds against what is known that a bead is forgotten. Its attempts are counted anew should its id come again.
+    fn is_forgotten(&mut self, id: &BeadId, now: Timestamp) -> Result<(), Broken> {
+        let ttl = self.durable.settings().results_ttl.duration();
+        let closed = self.durable.bead(id).filter(|entry| entry.bead.is_closed());
+        let over = closed.and_then(|entry| entry.bead.closed_at).is_some_and(|at| at.after(ttl) <= now);
+        Broken::unless(over, || format!("{id} was forgotten before its time"))?;
+        let mut open = self
+            .durable
+            .dependents_of(id)
+            .filter(|other| self.durable.bead(other).is_some_and(|entry| !entry.bead.is_closed()));
+        let needed = open.next().cloned();
+        Broken::unless(needed.is_none(), || format!("{id} was forgotten, but {needed:?} depends on it"))?;
+        for counts in [&mut self.begun, &mut self.died, &mut self.checks, &mut self.called_back] {
+            counts.remove(id);
+        }
+        self.forgotten.insert(id.clone());
+        Ok(())
     }
 
     /// Holds an event that has just become durable against what is known, and folds it in.
@@ -136,6 +157,11 @@ impl Oracle {
                 *self.closings.entry(id.clone()).or_default() += 1;
             }
             Event::Town(TownEvent::SettingsChanged { .. }) => self.configured = wanted.clone(),
+            Event::Town(TownEvent::Retired { beads, .. }) => {
+                for id in beads {
+                    self.is_forgotten(id, recorded.at)?;
+                }
+            }
             Event::Town(TownEvent::Repaired { difference }) => {
                 return Err(Broken(format!("the safety scan found {difference}")));
             }

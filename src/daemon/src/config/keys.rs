@@ -144,7 +144,7 @@ pub const KEYS: &[KeySpec] = &[
     key("rig.NAME.max_polecats", Kind::Int(-1), OFF, "live workers of one rig; -1 and 0: no limit"),
     key("rig.NAME.assign", Kind::OneOf(&["slung", "ready"]), OFF, "give the rig's work to agents: what is slung, or all that is ready"),
     key("rig.NAME.wake", Kind::Argv, NONE, "command run once after a pass gave the rig work"),
-    key("results.ttl", Kind::Span, Absent::Is("\"7d\""), "how long ended work stays in the log"),
+    key("results.ttl", Kind::Span, Absent::Is("\"7d\""), "how long closed beads, their logs and old events are kept"),
     key("http.listen", Kind::Loopback, OFF, "address of the HTTP API, such as 127.0.0.1:7777"),
     key("http.token_file", Kind::Text, Absent::Is("\".yardmaster/http-token\""), "where the bearer token lies"),
     key("http.max_queue", Kind::Int(1), Absent::Is("1000"), "HTTP tasks waiting at most"),
