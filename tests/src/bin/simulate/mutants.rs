@@ -58,7 +58,7 @@ const PATCHES: &[Patch] = &[
     // The line.
     Patch { name: "no-call-back-before-a-pause", breaks: "who is in line starts after dispatch was paused", edits: &[(CORE,
         "        if batch.iter().any(Self::disturbs_line) {", "        if batch.iter().any(|input| Self::disturbs_line(input) && matches!(input, Input::Terminate)) {"), (LINE,
-        "            Event::Town(event) => !matches!(event, TownEvent::ClockAdvanced {}),", "            Event::Town(event) => matches!(event, TownEvent::SettingsChanged { .. }),")] },
+        "            Event::Town(event) => !matches!(event, TownEvent::ClockAdvanced {} | TownEvent::Retired { .. }),", "            Event::Town(event) => matches!(event, TownEvent::SettingsChanged { .. }),")] },
     Patch { name: "called-back-too-late", breaks: "who has begun is believed to be called back", edits: &[(LINE,
         "            Ok(None) => self.store.decide(self.now, |tx| tx.called_back(next)),\n", "            Ok(found) if found.is_none() || after != next => self.store.decide(self.now, |tx| tx.called_back(next)),\n            Ok(None) => {}\n")] },
     Patch { name: "handed-on-before-commit", breaks: "a shim has an order whose place in line is not durable", edits: &[(LINE,

@@ -3,8 +3,12 @@
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
-use yard_tests::town::{Town, wait_until, ym_binary};
+use yard_tests::town::{Town, processes, wait_until, ym_binary};
+
+/// A stop that lasts so long will not end.
+const STUCK: Duration = Duration::from_secs(3);
 
 /// A process that strace watches, or strace itself where it joined one that ran already.
 pub(super) struct Traced {
@@ -65,6 +69,30 @@ impl Traced {
     pub(super) fn leave(mut self) {
         let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
         let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+        self.child.wait().expect("it ends");
+    }
+
+    /// Whether strace got stuck: it has stopped a child that was just forked, whose parent cannot die before that child
+    /// goes on, and waits for the parent. Seen once it may be about to go on.
+    pub(super) fn is_stuck(&self, since: &mut Option<Instant>) -> bool {
+        let state = |pid: u32| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            let mut fields = stat.rsplit(')').next()?.split_whitespace();
+            Some((fields.next()?.to_owned(), fields.next()?.parse::<u32>().ok()?))
+        };
+        let held = |pid: u32| {
+            let (own, parent) = state(pid)?;
+            (own == "t" && state(parent)?.0 == "D").then_some(())
+        };
+        let stuck = processes().into_iter().any(|pid| held(pid).is_some());
+        let first = *since.get_or_insert_with(Instant::now);
+        *since = Some(first).filter(|_| stuck);
+        stuck && first.elapsed() > STUCK
+    }
+
+    /// Kills strace, which lets go of everybody.
+    pub(super) fn break_off(mut self) {
+        self.child.kill().expect("it is our child");
         self.child.wait().expect("it ends");
     }
 

@@ -152,9 +152,17 @@ fn the_fork_server_and_its_shims_may_crash_at_any_system_call() {
                 town.json(["status"])["queued"].as_array().is_none_or(Vec::is_empty)
                     && town.json(["status"])["running"].as_array().is_none_or(Vec::is_empty)
             };
-            wait_until("a crash or the end", || traced.struck() || all_ended());
-            let struck = traced.struck();
-            traced.leave();
+            let (mut since, mut stuck) = (None, false);
+            wait_until("a crash or the end", || {
+                stuck = traced.is_stuck(&mut since);
+                stuck || traced.struck() || all_ended()
+            });
+            let struck = stuck || traced.struck();
+            if stuck {
+                traced.break_off()
+            } else {
+                traced.leave()
+            }
             town.run(["wait", "--all", "--timeout", "30s"]);
             town.stop_daemon();
             settle(town, &load, &format!("{calls} {when}"));
