@@ -75,14 +75,15 @@ impl Traced {
     /// Whether strace got stuck: it has stopped a child that was just forked, whose parent cannot die before that child
     /// goes on, and waits for the parent. Seen once it may be about to go on.
     pub(super) fn is_stuck(&self, since: &mut Option<Instant>) -> bool {
-        let state = |pid: u32| {
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            let mut fields = stat.rsplit(')').next()?.split_whitespace();
-            Some((fields.next()?.to_owned(), fields.next()?.parse::<u32>().ok()?))
+        let field = |pid: u32, name: &str| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            status.lines().find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()))
         };
+        let tracer = self.child.id().to_string();
         let held = |pid: u32| {
-            let (own, parent) = state(pid)?;
-            (own == "t" && state(parent)?.0 == "D").then_some(())
+            let ours = field(pid, "TracerPid:")? == tracer && field(pid, "State:")?.starts_with('t');
+            let parent = field(pid, "PPid:")?.parse().ok()?;
+            (ours && field(parent, "State:")?.starts_with('D')).then_some(())
         };
         let stuck = processes().into_iter().any(|pid| held(pid).is_some());
         let first = *since.get_or_insert_with(Instant::now);

@@ -159,9 +159,9 @@ fn the_fork_server_and_its_shims_may_crash_at_any_system_call() {
             });
             let struck = stuck || traced.struck();
             if stuck {
-                traced.break_off()
+                traced.break_off();
             } else {
-                traced.leave()
+                traced.leave();
             }
             town.run(["wait", "--all", "--timeout", "30s"]);
             town.stop_daemon();
