@@ -265,7 +265,19 @@ pub(crate) fn read_past(folder: &Path) -> Result<(State, Vec<Arc<Recorded>>), St
     });
     match (unreadable, answer) {
         (Some(why), _) => Err(why),
-        (None, Ok(Ok(_))) => Ok((reading.state.unwrap_or_default(), events)),
+        (None, Ok(Ok(_))) => {
+            let beginning = reading.state.unwrap_or_default();
+            let mut due = beginning.seq();
+            let follows = |event: &Arc<Recorded>| {
+                due = due.next();
+                event.seq == due
+            };
+            if events.iter().all(follows) {
+                Ok((beginning, events))
+            } else {
+                Err("old events were just cut off; try again".to_owned())
+            }
+        }
         (None, Ok(Err(refusal))) => Err(refusal.message),
         (None, Err(error)) => Err(error.to_string()),
     }

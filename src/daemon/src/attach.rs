@@ -31,9 +31,13 @@ fn stream_past(town: &TownDir, reply_to: &ReplyTo) -> Result<(), JournalError> {
     let reader = Reader::open(&town.journal())?;
     let (beginning, last) = (reader.beginning()?, reader.last_seq()?);
     // What the log was cut at. Without that copy, what came before the cut is unknown.
-    let copies = town.past_copies();
-    let copy = copies.iter().find(|(seq, _)| beginning > Seq(0) && *seq >= beginning);
-    let loaded = copy.map(|(_, path)| Reader::open(path)?.load()).transpose()?;
+    let mut loaded = None;
+    for copy in town.past_copies().into_iter().filter(|copy| beginning > Seq(0) && copy.seq >= beginning) {
+        if reader.has_sum(copy.seq, copy.sum)? {
+            loaded = Some(Reader::open(&copy.path)?.load()?);
+            break;
+        }
+    }
     let (seq, records) = loaded.map_or((beginning, Vec::new()), |it| (it.checkpoint_seq, it.entities));
     let begin = Attached::Begin { seq, records: Some(records.len()), last };
     if !send(reply_to, &begin) || !send_records(reply_to, &records) {

@@ -64,6 +64,11 @@ impl Store {
         self.journal.beginning()
     }
 
+    /// Whether the log has, or was cut off at, an event with this sum.
+    pub(crate) fn has_sum(&self, seq: Seq, sum: u64) -> Result<bool, JournalError> {
+        self.journal.has_sum(seq, sum)
+    }
+
     /// When an event happened that is still in the log.
     pub(crate) fn time_of(&self, seq: Seq) -> Result<Option<Timestamp>, JournalError> {
         self.journal.time_of(seq)

@@ -16,6 +16,7 @@ use crate::seldom::Seldom;
 use crate::session::Session;
 use crate::settings::Merge;
 use crate::state::State;
+use crate::stored::is_default;
 use crate::task::TaskPlace;
 use crate::used::Used;
 use crate::worktree::Worktree;
@@ -26,7 +27,7 @@ use crate::{
 /// The record of a sling, as JSON with `version: 1`; the field names are those users know. It also has what stands in
 /// [`RequestExtras`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "stored::StoredFields", into = "stored::StoredFields")]
+#[serde(from = "stored::StoredFields")]
 pub struct ContextFields {
     /// Schema version, 1.
     pub version: u32,
@@ -35,47 +36,61 @@ pub struct ContextFields {
     /// Where it runs.
     pub target_rig: RigName,
     /// The formula to apply; none for a bead with its own command and for `--hook-raw-bead`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub formula: Option<FormulaName>,
     /// When it was asked for.
     pub enqueued_at: Timestamp,
     /// The convoy that tracks the bead.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub convoy: Option<ConvoyId>,
     /// Keep the result on its branch.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_merge: bool,
     /// Run without the default formula.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub hook_raw_bead: bool,
     /// The caller looks after the convoy.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub owned: bool,
     /// Starts that failed in a row.
     pub dispatch_failures: u32,
     /// What few of them say.
+    #[serde(flatten)]
     pub extras: Seldom<RequestExtras>,
 }
 
 /// What few slings say.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct RequestExtras {
     /// Instructions in plain language.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<String>,
     /// `key=value` lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub vars: Option<String>,
     /// Merge strategy.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub merge: Option<Merge>,
     /// Base branch of the worktree.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub base_branch: Option<String>,
     /// The account whose cap counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<AccountName>,
     /// Agent override.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Execution mode, `ralph` for a fresh session per step.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
     /// What the last one said.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<String>,
 }
 
 /// One request to run one bead. It also has what stands in [`ContextExtras`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "stored::StoredContext", into = "stored::StoredContext")]
+#[serde(from = "stored::StoredContext")]
 pub struct Context {
     /// Its id.
     pub id: ContextId,
@@ -86,53 +101,73 @@ pub struct Context {
     /// Position of the first context of this request in the log; breaks ties in order.
     pub order: u64,
     /// Held back by a person.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
     /// Taken by force although somebody else is on it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub forced: bool,
     /// Its start does not wake the rig.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_boot: bool,
     /// Attempts that crashed so far.
     pub crashes: u32,
     /// Attempts that found their service unavailable so far.
     pub unavailables: u32,
     /// Set once, when it closes.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub closed: Option<ContextClosed>,
     /// What few of them have.
+    #[serde(flatten)]
     pub extras: Seldom<ContextExtras>,
 }
 
 /// What few requests have.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ContextExtras {
     /// Not before this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
     /// Not started by then: expired.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
     /// Short rest after a failed start; a manual pass ignores it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rest_until: Option<Timestamp>,
     /// By whom.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by: Option<String>,
     /// Which executor.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub executor: Option<String>,
     /// It runs a task of the HTTP API, with its own lane, limits and number of attempts.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskPlace>,
     /// It is given to an agent instead of being started here.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub assign: Option<Assign>,
     /// The order by which an agent has it now.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sent: Option<Order>,
     /// Agents that had it and let it go.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub passed: Vec<Passed>,
     /// How long earlier attempts ran.
+    #[serde(skip_serializing_if = "is_default")]
     pub active: Millis,
     /// What all attempts so far have cost.
+    #[serde(skip_serializing_if = "is_default")]
     pub cost: Usd,
     /// Preemptions in a row that cost it all it had done since it started.
+    #[serde(skip_serializing_if = "is_default")]
     pub pushed_out: u32,
     /// It was pushed out, and goes ahead of everything else from then on.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ahead_from: Option<Timestamp>,
     /// Where the next attempt goes on.
+    #[serde(skip_serializing_if = "is_default")]
     pub resume: Resume,
     /// The context this one succeeds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub predecessor: Option<ContextId>,
 }
 

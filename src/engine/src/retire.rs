@@ -1,5 +1,5 @@
-//! What a town forgets. A bead of its own that is closed and at rest goes when `results.ttl` is over, with its requests,
-//! attempts and logs, and so does a closed convoy. Nothing goes that others count on: a bead waits for those that depend
+//! What a town forgets. A bead of its own that is closed goes when `results.ttl` is over, with its requests, attempts and
+//! logs, and so does a closed convoy. Nothing goes that others count on: a bead waits for those that depend
 //! on it, for its children, for an open parent and for every convoy that tracks it. What a workspace shows is the
 //! workspace's to forget.
 
@@ -20,9 +20,9 @@ impl State {
         self.settings.results_ttl.max(Millis::seconds(1))
     }
 
-    /// Whether a bead is at rest and its time is up.
+    /// Whether a bead is closed, with nothing going on about it, and its time is up.
     fn is_over(&self, number: u32, now: Timestamp) -> bool {
-        self.beads.forgotten_from(number).is_some_and(|closed| closed.after(self.ttl().duration()) <= now)
+        self.forgotten_from(number).is_some_and(|closed| closed.after(self.ttl().duration()) <= now)
     }
 
     /// Whether others count on a bead, those in `going` aside.

@@ -2,6 +2,8 @@
 
 use std::ops::{Deref, DerefMut};
 
+use serde::{Serialize, Serializer};
+
 /// Fields that few records fill in.
 pub trait Unfilled: Default + PartialEq + 'static {
     /// All of them empty.
@@ -22,13 +24,6 @@ impl<T: Unfilled> From<T> for Seldom<T> {
     #[inline]
     fn from(fields: T) -> Self {
         Self((fields != *T::unfilled()).then(|| Box::new(fields)))
-    }
-}
-
-impl<T: Unfilled> Seldom<T> {
-    /// The fields by themselves.
-    pub(crate) fn into_fields(self) -> T {
-        self.0.map_or_else(T::default, |fields| *fields)
     }
 }
 
@@ -54,3 +49,9 @@ impl<T: Unfilled> PartialEq for Seldom<T> {
 }
 
 impl<T: Unfilled + Eq> Eq for Seldom<T> {}
+
+impl<T: Unfilled + Serialize> Serialize for Seldom<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (**self).serialize(serializer)
+    }
+}

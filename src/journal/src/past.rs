@@ -15,9 +15,9 @@ use crate::writer::transact;
 use crate::{Journal, JournalError, Reader, schema};
 
 impl Reader {
-    /// Writes a copy of the checkpoint alone to a new file, readable by its owner only, and says where it stands. Works
-    /// beside a live writer, and holds nobody up.
-    pub fn copy_checkpoint_to(&self, target: &Path) -> Result<Seq, JournalError> {
+    /// Writes a copy of the checkpoint alone to a new file, readable by its owner only, and says where it stands and what
+    /// the sum is there. Works beside a live writer, and holds nobody up.
+    pub fn copy_checkpoint_to(&self, target: &Path) -> Result<(Seq, u64), JournalError> {
         schema::create_file(target)?;
         let copied = self.read(|conn, _| copy_checkpoint(conn, target));
         if copied.is_err() {
@@ -30,9 +30,22 @@ impl Reader {
     pub fn beginning(&self) -> Result<Seq, JournalError> {
         self.read(|conn, _| Ok(load::meta(conn)?.base.seq))
     }
+
+    /// As [`Journal::has_sum`].
+    pub fn has_sum(&self, seq: Seq, sum: u64) -> Result<bool, JournalError> {
+        self.read(|conn, _| has_sum(conn, seq, sum))
+    }
 }
 
-fn copy_checkpoint(conn: &Connection, target: &Path) -> Result<Seq, JournalError> {
+fn has_sum(conn: &Connection, seq: Seq, sum: u64) -> Result<bool, JournalError> {
+    match load::link_at(conn, &load::meta(conn)?, seq) {
+        Ok(link) => Ok(link.sum == sum),
+        Err(JournalError::Corrupt { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn copy_checkpoint(conn: &Connection, target: &Path) -> Result<(Seq, u64), JournalError> {
     let meta = load::meta(conn)?;
     let base = load::link_at(conn, &meta, meta.checkpoint)?;
     let mut copy = Connection::open_with_flags(target, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -48,7 +61,7 @@ fn copy_checkpoint(conn: &Connection, target: &Path) -> Result<Seq, JournalError
     drop(put);
     load::set_meta(&tx, &Meta { base, ..meta })?;
     tx.commit()?;
-    Ok(meta.checkpoint)
+    Ok((base.seq, base.sum))
 }
 
 impl Journal {
@@ -57,6 +70,12 @@ impl Journal {
         let mut at = self.conn.prepare_cached("SELECT at FROM events WHERE seq = ?1")?;
         let at: Option<i64> = at.query_row([seq.0 as i64], |row| row.get(0)).optional()?;
         Ok(at.map(Timestamp::from_millis))
+    }
+
+    /// Whether this log has, or was cut off at, an event with this sum: whatever was copied there is about this log, not
+    /// about another that was in its place.
+    pub fn has_sum(&self, seq: Seq, sum: u64) -> Result<bool, JournalError> {
+        has_sum(&self.conn, seq, sum)
     }
 
     /// The last event that was cut off; 0 if none was.

@@ -63,21 +63,22 @@ impl Core {
 
     fn shorten_log(&mut self) -> Result<(), JournalError> {
         let ttl = self.store.state().settings().results_ttl.duration();
-        let copies = self.town.past_copies();
         let mut newest = self.store.beginning()?;
-        let mut cut_at = None;
-        for (nth, (seq, _)) in copies.iter().enumerate() {
-            if self.is_older_than(*seq, ttl)? {
-                cut_at = Some(nth);
+        let mut old_enough: Option<PastCopy> = None;
+        for copy in self.town.past_copies() {
+            // One of a log that was in this place before, say until an older copy of the journal was put back.
+            if !self.store.has_sum(copy.seq, copy.sum)? {
+                let _ = fs::remove_file(&copy.path);
+                continue;
             }
-            newest = newest.max(*seq);
-        }
-        if let Some(nth) = cut_at {
-            self.beginning.cut_to = Some(copies[nth].0);
-            for (_, path) in &copies[..nth] {
-                let _ = fs::remove_file(path);
+            newest = newest.max(copy.seq);
+            if self.is_older_than(copy.seq, ttl)?
+                && let Some(older) = old_enough.replace(copy)
+            {
+                let _ = fs::remove_file(&older.path);
             }
         }
+        self.beginning.cut_to = old_enough.map(|copy| copy.seq);
         let worth_it = self.store.checkpoint().0.saturating_sub(newest.0) >= WORTH_A_COPY;
         if worth_it && self.is_older_than(newest.next(), ttl / 2)? {
             self.copy_checkpoint();
@@ -113,26 +114,35 @@ fn make_copy(town: &TownDir) -> io::Result<()> {
         let _ = fs::remove_file(left_over);
     }
     let copied = Reader::open(&town.journal()).and_then(|reader| reader.copy_checkpoint_to(&unfinished));
-    let seq = copied.map_err(io::Error::other)?;
-    fs::rename(&unfinished, town.past_copy(seq))
+    let (seq, sum) = copied.map_err(io::Error::other)?;
+    fs::rename(&unfinished, town.folder().join(format!("past-{seq}-{sum:016x}.db")))
+}
+
+/// A copy of a checkpoint that the log may begin with.
+#[derive(Debug)]
+pub(crate) struct PastCopy {
+    /// The last event it contains.
+    pub(crate) seq: Seq,
+    /// The sum of the log there.
+    pub(crate) sum: u64,
+    pub(crate) path: PathBuf,
+}
+
+impl PastCopy {
+    fn named(path: PathBuf) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let (seq, sum) = name.strip_prefix("past-")?.strip_suffix(".db")?.split_once('-')?;
+        let (seq, sum) = (Seq(seq.parse().ok()?), u64::from_str_radix(sum, 16).ok()?);
+        Some(Self { seq, sum, path })
+    }
 }
 
 impl TownDir {
-    fn past_copy(&self, seq: Seq) -> PathBuf {
-        self.folder().join(format!("past-{seq}.db"))
-    }
-
     /// The copies of checkpoints that the log may begin with, oldest first.
-    pub(crate) fn past_copies(&self) -> Vec<(Seq, PathBuf)> {
-        let names = fs::read_dir(self.folder()).into_iter().flatten().flatten();
-        let mut copies: Vec<(Seq, PathBuf)> = names
-            .filter_map(|entry| {
-                let name = entry.file_name().into_string().ok()?;
-                let seq = name.strip_prefix("past-")?.strip_suffix(".db")?.parse().ok()?;
-                Some((Seq(seq), entry.path()))
-            })
-            .collect();
-        copies.sort_unstable();
+    pub(crate) fn past_copies(&self) -> Vec<PastCopy> {
+        let entries = fs::read_dir(self.folder()).into_iter().flatten().flatten();
+        let mut copies: Vec<PastCopy> = entries.filter_map(|entry| PastCopy::named(entry.path())).collect();
+        copies.sort_unstable_by_key(|copy| copy.seq);
         copies
     }
 }

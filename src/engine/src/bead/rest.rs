@@ -305,14 +305,6 @@ impl Beads {
         number
     }
 
-    /// When a bead at rest was closed, if it is to be forgotten in time.
-    pub(crate) fn forgotten_from(&self, number: u32) -> Option<Timestamp> {
-        match self.place(number)? {
-            Place::AtRest(packed) => packed.closed,
-            Place::Empty | Place::Awake(_) => None,
-        }
-    }
-
     /// What is derived of a bead, if somebody has it.
     pub(crate) fn counts(&self, number: u32) -> Option<Counts> {
         match self.place(number)? {
@@ -426,6 +418,15 @@ impl State {
         entry.may_rest()
             && !self.tasks.contains_key(id)
             && self.merges.get(id).is_none_or(crate::merge::MergeRequest::is_merged)
+    }
+
+    /// When a bead was closed about which nothing goes on, if it is to be forgotten in time.
+    pub(crate) fn forgotten_from(&self, number: u32) -> Option<Timestamp> {
+        match self.beads.place(number)? {
+            Place::AtRest(packed) => packed.closed,
+            Place::Awake(entry) if self.may_rest(number) => forgotten_from(&entry.bead),
+            Place::Empty | Place::Awake(_) => None,
+        }
     }
 
     /// Takes a bead's requests and attempts out of the lists of those that are awake.

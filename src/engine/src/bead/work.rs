@@ -3,7 +3,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Happenings, Verdict};
 use crate::money::Usd;
@@ -12,33 +12,42 @@ use crate::{AgentName, ContextId, DispatchId, Timestamp};
 
 /// The scheduler's side of a bead: kept apart, because the work bead itself is not ours to change. It also has what
 /// stands in [`WorkFields`].
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Work {
     /// Every event that named this bead.
     pub history: Happenings,
+    #[serde(flatten)]
     asked_for: Seldom<WorkFields>,
 }
 
 /// What only beads have that were asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct WorkFields {
     /// How many dispatches this bead ever had; the next id follows from it.
     pub attempts: u32,
     /// The open context, if it is scheduled.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<ContextId>,
     /// The context before that.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_context: Option<ContextId>,
     /// The dispatch that runs it now.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<DispatchId>,
     /// A dispatch of it is decided, and waits for the end of another.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub lined: bool,
     /// The agent that has claimed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<Box<AgentName>>,
     /// What became of the last request, until a new one is made.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// Until when its tracker is to close it, once its worker has finished.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub close_by: Option<Timestamp>,
     /// What all its dispatches have cost.
+    #[serde(skip_serializing_if = "Usd::is_zero")]
     pub cost: Usd,
 }
 
@@ -116,46 +125,5 @@ impl<'de> Deserialize<'de> for Work {
         let fields =
             WorkFields { attempts, context, last_context, live, lined, holder, verdict, close_by, cost };
         Ok(Self::new(history, fields))
-    }
-}
-
-/// As it is written to a checkpoint.
-#[derive(Serialize)]
-struct ToStore<'a> {
-    attempts: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    context: Option<&'a ContextId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_context: Option<&'a ContextId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    live: Option<&'a DispatchId>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    lined: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    holder: Option<&'a AgentName>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    verdict: Option<Verdict>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    close_by: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Usd::is_zero")]
-    cost: Usd,
-    history: &'a Happenings,
-}
-
-impl Serialize for Work {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let stored = ToStore {
-            attempts: self.attempts,
-            context: self.context.as_ref(),
-            last_context: self.last_context.as_ref(),
-            live: self.live.as_ref(),
-            lined: self.lined,
-            holder: self.holder.as_deref(),
-            verdict: self.verdict,
-            close_by: self.close_by,
-            cost: self.cost,
-            history: &self.history,
-        };
-        stored.serialize(serializer)
     }
 }

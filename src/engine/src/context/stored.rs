@@ -1,104 +1,103 @@
-//! Contexts as they are stored: flat, whatever few of them have. In memory that takes room only where it is.
+//! Contexts as they are read: flat, whatever few of them have. In memory that takes room only where it is.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::LazyLock;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::{Assign, Context, ContextClosed, ContextExtras, ContextFields, Passed, RequestExtras, Resume};
 use crate::agent::Order;
 use crate::money::Usd;
 use crate::seldom::Unfilled;
 use crate::settings::Merge;
-use crate::stored::is_default;
 use crate::task::TaskPlace;
 use crate::{AccountName, BeadId, ContextId, ConvoyId, FormulaName, Millis, RigName, Timestamp};
 
-/// As it is stored.
-#[derive(Serialize, Deserialize)]
+/// As it is read.
+#[derive(Deserialize)]
 pub(super) struct StoredFields {
     version: u32,
     work_bead_id: BeadId,
     target_rig: RigName,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     formula: Option<FormulaName>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     args: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     vars: Option<String>,
     enqueued_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     merge: Option<Merge>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     convoy: Option<ConvoyId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     base_branch: Option<String>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     no_merge: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     account: Option<AccountName>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     agent: Option<String>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     hook_raw_bead: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     owned: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     mode: Option<String>,
     #[serde(default)]
     dispatch_failures: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     last_failure: Option<String>,
 }
 
-/// As it is stored.
-#[derive(Serialize, Deserialize)]
+/// As it is read.
+#[derive(Deserialize)]
 pub(super) struct StoredContext {
     id: ContextId,
     fields: ContextFields,
     priority: u8,
     order: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     not_before: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     deadline: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     rest_until: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     held: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     held_by: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     executor: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     task: Option<TaskPlace>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     assign: Option<Assign>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     sent: Option<Order>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     passed: Vec<Passed>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     forced: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     no_boot: bool,
     #[serde(default)]
     crashes: u32,
     #[serde(default)]
     unavailables: u32,
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default)]
     active: Millis,
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default)]
     cost: Usd,
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default)]
     pushed_out: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     ahead_from: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default)]
     resume: Resume,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     predecessor: Option<ContextId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     closed: Option<ContextClosed>,
 }
 
@@ -137,46 +136,6 @@ impl From<StoredFields> for ContextFields {
             owned,
             dispatch_failures,
             extras: extras.into(),
-        }
-    }
-}
-
-impl From<ContextFields> for StoredFields {
-    fn from(live: ContextFields) -> Self {
-        let ContextFields {
-            version,
-            work_bead_id,
-            target_rig,
-            formula,
-            enqueued_at,
-            convoy,
-            no_merge,
-            hook_raw_bead,
-            owned,
-            dispatch_failures,
-            extras,
-        } = live;
-        let RequestExtras { args, vars, merge, base_branch, account, agent, mode, last_failure } =
-            extras.into_fields();
-        Self {
-            version,
-            work_bead_id,
-            target_rig,
-            formula,
-            args,
-            vars,
-            enqueued_at,
-            merge,
-            convoy,
-            base_branch,
-            no_merge,
-            account,
-            agent,
-            hook_raw_bead,
-            owned,
-            mode,
-            dispatch_failures,
-            last_failure,
         }
     }
 }
@@ -239,68 +198,6 @@ impl From<StoredContext> for Context {
             unavailables,
             closed,
             extras: extras.into(),
-        }
-    }
-}
-
-impl From<Context> for StoredContext {
-    fn from(live: Context) -> Self {
-        let Context {
-            id,
-            fields,
-            priority,
-            order,
-            held,
-            forced,
-            no_boot,
-            crashes,
-            unavailables,
-            closed,
-            extras,
-        } = live;
-        let ContextExtras {
-            not_before,
-            deadline,
-            rest_until,
-            held_by,
-            executor,
-            task,
-            assign,
-            sent,
-            passed,
-            active,
-            cost,
-            pushed_out,
-            ahead_from,
-            resume,
-            predecessor,
-        } = extras.into_fields();
-        Self {
-            id,
-            fields,
-            priority,
-            order,
-            not_before,
-            deadline,
-            rest_until,
-            held,
-            held_by,
-            executor,
-            task,
-            assign,
-            sent,
-            passed,
-            forced,
-            no_boot,
-            crashes,
-            unavailables,
-            active,
-            cost,
-            pushed_out,
-            ahead_from,
-            resume,
-            predecessor,
-            closed,
         }
     }
 }

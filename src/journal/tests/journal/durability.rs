@@ -104,9 +104,14 @@ fn the_beginning_of_a_log_that_was_cut_is_kept_as_a_copy_of_the_checkpoint() {
     let then = [entity("gt-1", Some("[1]")), entity("gt-2", Some("[2]"))];
     journal.checkpoint(Seq(4), &then).unwrap();
     let copy = town.folder().join("past-4.db");
-    assert_eq!(Reader::open(&town.path()).unwrap().copy_checkpoint_to(&copy).unwrap(), Seq(4));
+    let (at, sum) = Reader::open(&town.path()).unwrap().copy_checkpoint_to(&copy).unwrap();
+    assert_eq!(at, Seq(4));
     journal.checkpoint(Seq(8), &[entity("gt-1", None)]).unwrap();
+    assert!(journal.has_sum(at, sum).unwrap());
     journal.cut_off(Seq(4), 100).unwrap();
+    assert!(journal.has_sum(at, sum).unwrap(), "it is where the log begins");
+    let other = Town::with_events(3);
+    assert!(!other.open().has_sum(at, sum).unwrap() && !journal.has_sum(Seq(5), sum).unwrap());
     let past = Reader::open(&copy).unwrap();
     let loaded = past.load().unwrap();
     assert_eq!((loaded.checkpoint_seq, loaded.entities, loaded.tail), (Seq(4), then.to_vec(), vec![]));
