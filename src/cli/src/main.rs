@@ -40,8 +40,11 @@ fn main() -> ExitCode {
     }
 }
 
+/// Whoever is understood needs no help, and making it for every command takes longer than the rest of a call.
 fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
-    let matches = help::with_groups(Cli::command()).try_get_matches_from(words)?;
+    let matches = Cli::command()
+        .try_get_matches_from(&words)
+        .or_else(|_| help::with_groups().try_get_matches_from(&words))?;
     Cli::from_arg_matches(&matches)
 }
 

@@ -22,6 +22,7 @@ pub(crate) struct AgentArgs {
 
 /// `ym agent …`
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum AgentCmd {
     /// Make an agent known, or tell anew what it is
     ///

@@ -6,6 +6,7 @@ use crate::words;
 
 /// `ym bead …`
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum BeadCmd {
     /// Make a bead
     #[command(
@@ -166,6 +167,7 @@ pub(crate) struct BeadUpdate {
 
 /// `ym bead dep …`
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum DepCmd {
     /// Make A need B
     #[command(after_long_help = "Example:\n  ym bead dep add gt-abc gt-def")]

@@ -6,6 +6,7 @@ use super::MergeWord;
 
 /// `ym convoy …`
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum ConvoyCmd {
     /// Plan a convoy, look at it, and keep it back
     ///

@@ -9,6 +9,7 @@ use crate::words;
 
 /// `ym config …`
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum ConfigCmd {
     /// Print the value of a key
     #[command(after_long_help = "Example:\n  ym config get scheduler.max_polecats")]
@@ -46,6 +47,7 @@ pub(crate) enum ConfigCmd {
 
 /// `ym http …`
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum HttpCmd {
     /// Print the token that opens the HTTP API, or the session of one agent
     ///
@@ -68,6 +70,7 @@ pub(crate) enum HttpCmd {
 
 /// `ym hooks …`
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum HooksCmd {
     /// Write the hooks that bd runs into the workspaces of rigs
     ///
@@ -118,6 +121,7 @@ pub(crate) enum HookSnippet {
 
 /// `ym rig …`
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum RigCmd {
     /// Register a project
     ///
@@ -192,6 +196,7 @@ pub(crate) struct RigAdd {
 
 /// `ym scheduler …`
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum SchedulerCmd {
     /// Show mode, pause, queue and capacity
     #[command(after_long_help = "Example:\n  ym scheduler status")]
@@ -254,6 +259,7 @@ pub(crate) enum SchedulerCmd {
 
 /// `ym journal …`
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum JournalCmd {
     /// Look for damage in the whole file; exit code 1 if there is any
     #[command(after_long_help = "Example:\n  ym journal check --json")]

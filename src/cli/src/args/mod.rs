@@ -104,6 +104,7 @@ pub(crate) enum ColorChoice {
 
 /// Every command.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Cmd {
     /// Make a town; its directory becomes the first rig
     ///

@@ -17,6 +17,7 @@ pub(crate) struct WorkerArgs {
 
 /// What a worker can say.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum WorkerCmd {
     /// Note where you are; prints "yield" if you should end now, else "continue"
     ///

@@ -4,6 +4,7 @@ use clap::Subcommand;
 
 /// What there is to do with worktrees.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum WorktreeCmd {
     /// Show the worktrees of dispatches: what they are for, what they take on disk
     #[command(after_long_help = "Example:\n  ym worktree list --json | jq .bytes")]

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use clap::CommandFactory;
 use yard_client::Connection;
 use yard_daemon::{DaemonError, Embedded, TownDir};
 use yard_engine::Timestamp;
@@ -17,7 +16,7 @@ use yard_ui::msg::{Entering, Leaving};
 use yard_ui::{Left, Setup};
 
 use super::Done;
-use crate::args::{Cli, DemoArgs};
+use crate::args::DemoArgs;
 use crate::errors::Report;
 use crate::session::Session;
 
@@ -132,7 +131,7 @@ fn wall_clock() -> Timestamp {
 /// Every command, from the one definition.
 fn commands() -> Vec<Known> {
     let mut known = Vec::new();
-    let root = Cli::command();
+    let root = crate::help::whole();
     let mut pending: Vec<(String, &clap::Command)> =
         root.get_subcommands().map(|command| (command.get_name().to_owned(), command)).collect();
     while let Some((line, command)) = pending.pop() {

@@ -37,8 +37,16 @@ Topics (ym help TOPIC): quickstart, concepts, convoys, dispatches, agents,
 tasks, forecast, presets, worktrees, keys, config, formulas, json,
 exit-codes";
 
-/// The program's own help, with its commands in groups.
-pub(crate) fn with_groups(command: Command) -> Command {
+/// The whole command line. What is below a command is otherwise made only when somebody calls it.
+pub(crate) fn whole() -> Command {
+    let mut root = Cli::command();
+    root.build();
+    root
+}
+
+/// The whole command line, with help of its own: commands in groups.
+pub(crate) fn with_groups() -> Command {
+    let command = whole();
     let mut text = String::from("{about}\n\n{usage-heading} ym [OPTIONS] [COMMAND]\n       ym --daemon\n");
     for (name, members) in GROUPS {
         let _ = writeln!(text, "\n{name}:");
@@ -56,7 +64,7 @@ pub(crate) fn with_groups(command: Command) -> Command {
 
 /// `ym help [TOPIC | COMMAND…]`
 pub(crate) fn help(session: &mut Session, words: &[String]) -> Done {
-    let mut root = with_groups(Cli::command());
+    let mut root = with_groups();
     let Some(first) = words.first() else {
         session.out.line(root.render_long_help().to_string().trim_end())?;
         return Ok(0);
@@ -65,7 +73,6 @@ pub(crate) fn help(session: &mut Session, words: &[String]) -> Done {
         session.out.line(text.trim_end())?;
         return Ok(0);
     }
-    root.build();
     let mut found = Some(&mut root);
     for word in words {
         found = found.and_then(|command| command.find_subcommand_mut(word));
@@ -91,8 +98,7 @@ pub(crate) fn completions(session: &mut Session, shell: clap_complete::Shell) ->
 
 /// `ym man [COMMAND…]`
 pub(crate) fn man(session: &mut Session, words: &[String]) -> Done {
-    let mut root = Cli::command().after_long_help(EXAMPLES);
-    root.build();
+    let root = whole().after_long_help(EXAMPLES);
     let mut found = Some(&root);
     for word in words {
         found = found.and_then(|command| command.find_subcommand(word));
@@ -111,17 +117,17 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        whole().debug_assert();
     }
 
     #[test]
     fn every_command_stands_in_exactly_one_group() {
         let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, members)| *members).copied().collect();
-        for command in Cli::command().get_subcommands() {
+        for command in whole().get_subcommands() {
             let times = grouped.iter().filter(|name| **name == command.get_name()).count();
             assert_eq!(times, 1, "{}", command.get_name());
         }
-        assert_eq!(grouped.len(), Cli::command().get_subcommands().count());
+        assert_eq!(grouped.len(), whole().get_subcommands().count());
     }
 
     #[test]
@@ -135,12 +141,12 @@ mod tests {
                 look(inner, &path);
             }
         }
-        look(&Cli::command(), "ym");
+        look(&whole(), "ym");
     }
 
     #[test]
     fn help_fits_eighty_columns() {
-        let text = with_groups(Cli::command()).render_long_help().to_string();
+        let text = with_groups().render_long_help().to_string();
         for line in text.lines() {
             assert!(line.chars().count() <= 80, "{line}");
         }
