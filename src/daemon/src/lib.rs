@@ -4,6 +4,7 @@
 //! signals, wake commands) happen only after the events that order them are durable. Whoever holds the lease
 //! serves the socket: a daemon, a console, or a passing command.
 
+mod anew;
 mod ask;
 mod attach;
 mod branches;

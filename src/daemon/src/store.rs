@@ -3,6 +3,7 @@
 use yard_engine::{Event, Recorded, Seq, State, Timestamp, Tx, UnreadableEvent, UnreadableRow};
 use yard_journal::{EntityRow, Journal, JournalError, Reader, Row};
 
+use crate::anew::{Anew, Progress, let_go};
 use crate::fold::fold;
 use crate::memory;
 use crate::town::TownDir;
@@ -33,6 +34,8 @@ pub(crate) struct Store {
     /// Decided, applied to the state, not yet durable.
     pending: Vec<Recorded>,
     checkpoint: Seq,
+    /// The same state, while it is made anew.
+    anew: Option<Anew>,
 }
 
 impl Store {
@@ -44,7 +47,7 @@ impl Store {
     /// Folds a journal that is open.
     pub(crate) fn load(mut journal: Journal) -> Result<Self, StoreError> {
         let (state, checkpoint) = fold(|take| journal.load_in_pieces(take))?;
-        Ok(Self { journal, state, pending: Vec::new(), checkpoint })
+        Ok(Self { journal, state, pending: Vec::new(), checkpoint, anew: None })
     }
 
     /// Gives back the memory that only a busy town needs.
@@ -52,6 +55,30 @@ impl Store {
         self.journal.rest();
         self.state.tidy();
         memory::give_back();
+    }
+
+    /// Begins to make the state anew, unless that is under way, and calls `wake` when it is done; false if it cannot be
+    /// begun.
+    pub(crate) fn read_anew(&mut self, town: &TownDir, wake: impl FnOnce() + Send + 'static) -> bool {
+        if self.anew.is_none() {
+            self.anew = Anew::begin(&town.journal(), wake).ok();
+        }
+        self.anew.is_some()
+    }
+
+    /// Puts the state that was made anew in the place of the old one, if it is there; says so.
+    pub(crate) fn take_anew(&mut self) -> bool {
+        // What is decided and not committed is in the old one only.
+        let Some(anew) = self.anew.take_if(|_| self.pending.is_empty()) else { return false };
+        match anew.progress() {
+            Progress::Reading(anew) => self.anew = Some(anew),
+            Progress::Done(state) if state.seq() == self.state.seq() => {
+                let_go(std::mem::replace(&mut self.state, *state));
+                return true;
+            }
+            Progress::Done(_) | Progress::Failed => {}
+        }
+        false
     }
 
     /// The last event that the checkpoint contains.
@@ -114,10 +141,12 @@ impl Store {
             self.reload()?;
             return Err(error.into());
         }
+        self.anew = self.anew.take().and_then(|mut anew| anew.miss(&events).then_some(anew));
         Ok(events)
     }
 
     fn reload(&mut self) -> Result<(), StoreError> {
+        self.anew = None;
         (self.state, self.checkpoint) = fold(|take| self.journal.load_in_pieces(take))?;
         Ok(())
     }
@@ -138,6 +167,8 @@ impl Store {
             .map(|row| EntityRow { kind: row.kind.to_owned(), id: row.id, body: row.body })
             .collect();
         let seq = self.state.seq();
+        // One that was read before does not know which records this one writes.
+        self.anew = None;
         if let Err(error) = self.journal.checkpoint(seq, &rows) {
             // The records still are to be written; only a fresh fold knows which.
             self.reload()?;

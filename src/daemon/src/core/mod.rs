@@ -37,6 +37,7 @@ use crate::clock::{Clock, RealTime};
 use crate::eventlog::Published;
 use crate::http::HttpEdge;
 use crate::input::{Input, Inputs, ReplyTo};
+use crate::memory;
 use crate::stamp::FileStamp;
 use crate::starts::{PendingStarts, Promise};
 use crate::store::{Store, StoreError};
@@ -56,6 +57,8 @@ const SCAN_SLICE: usize = 500;
 const SHIMS_KEPT: usize = 4;
 /// Events after which memory is given back once there is nothing to do.
 const BUSY: u64 = 1_000;
+/// Events after which so much lies scattered that the state is made anew, once there is nothing to do.
+const SCATTERED: u64 = 10_000;
 /// A busy time is over when nothing has come for so long.
 const QUIET: Duration = Duration::from_millis(250);
 /// Extra time for a drain after its grace, for the shims to write their records.
@@ -119,6 +122,8 @@ pub(crate) struct Core {
     beginning: Beginning,
     /// How far the log was when memory was last given back.
     rested: Option<Seq>,
+    /// How far the log was when the state was last made of it.
+    laid_out: Seq,
 }
 
 /// The bead after which the safety scan goes on; none at its beginning.
@@ -137,6 +142,9 @@ impl Core {
     pub(crate) fn open(town: TownDir, role: ServerRole) -> Result<Self, OpenError> {
         if town.make_private().unwrap_or(false) {
             tracing::warn!(folder = %town.folder().display(), "others could look into the town; now only its owner can");
+        }
+        if role.dispatches_by_itself() {
+            memory::keep_little();
         }
         let store = Store::open(&town)?;
         let (sender, received) = mpsc::channel();
@@ -198,7 +206,9 @@ impl Core {
             scanning: None,
             beginning: Beginning::default(),
             rested: None,
+            laid_out: Seq(0),
         };
+        core.laid_out = core.store.state().seq();
         core.read_config();
         core.next_scan = core.clock.instant_after(core.store.state().settings().safety_scan.duration());
         // Before workers are asked: a bead that was closed meanwhile needs no second try.
@@ -251,7 +261,11 @@ impl Core {
         if let Err(error) = self.store.checkpoint_if_due(idle) {
             self.lost_the_disk(&error);
         }
-        if idle {
+        if self.store.take_anew() {
+            self.laid_out = self.store.state().seq();
+            // Its lists have not been closed up yet.
+            self.rested = None;
+        } else if idle {
             self.rest();
         }
         true
@@ -261,8 +275,27 @@ impl Core {
     fn rest(&mut self) {
         if self.was_busy() {
             self.rested = Some(self.store.state().seq());
-            self.store.rest();
+            if !(self.is_scattered() && self.read_anew()) {
+                self.store.rest();
+            }
         }
+    }
+
+    /// Whether much of what is in memory came or went since the state was last made of the log.
+    fn is_scattered(&self) -> bool {
+        let state = self.store.state();
+        let much = SCATTERED.max(state.things_to_tidy() as u64 / 4);
+        state.seq().0.saturating_sub(self.laid_out.0) >= much
+    }
+
+    /// Has the state made anew; false if that cannot be.
+    fn read_anew(&mut self) -> bool {
+        let inputs = self.inputs();
+        // A rehearsal's journal can be read by nobody else.
+        self.stage.is_none()
+            && self.store.read_anew(&self.town, move || {
+                inputs.send(Input::Nudge);
+            })
     }
 
     /// Whether much has happened since this last gave memory back.
