@@ -53,8 +53,12 @@ impl Store {
     /// Gives back the memory that only a busy town needs.
     pub(crate) fn rest(&mut self) {
         self.journal.rest();
-        self.state.tidy();
         memory::give_back();
+    }
+
+    /// Closes up what has room for more.
+    pub(crate) fn close_up(&mut self) {
+        self.state.tidy();
     }
 
     /// Begins to make the state anew, unless that is under way, and calls `wake` when it is done; false if it cannot be

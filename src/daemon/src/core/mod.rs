@@ -120,8 +120,12 @@ pub(crate) struct Core {
     /// Where the safety scan goes on, while one is under way.
     scanning: Option<ScanFrom>,
     beginning: Beginning,
-    /// How far the log was when memory was last given back.
+    /// When something last came in.
+    last_news: Instant,
+    /// How far the log was when memory was last given back; none when the state has just been made.
     rested: Option<Seq>,
+    /// How far it was when lists were last closed up.
+    closed_up: Option<Seq>,
     /// How far the log was when the state was last made of it.
     laid_out: Seq,
 }
@@ -205,7 +209,9 @@ impl Core {
             next_scan: started,
             scanning: None,
             beginning: Beginning::default(),
+            last_news: started,
             rested: None,
+            closed_up: None,
             laid_out: Seq(0),
         };
         core.laid_out = core.store.state().seq();
@@ -263,9 +269,11 @@ impl Core {
         }
         if self.store.take_anew() {
             self.laid_out = self.store.state().seq();
-            // Its lists have not been closed up yet.
-            self.rested = None;
-        } else if idle {
+            (self.rested, self.closed_up) = (None, None);
+        }
+        if !idle {
+            self.last_news = self.clock.instant();
+        } else if self.clock.instant() >= self.last_news + QUIET {
             self.rest();
         }
         true
@@ -273,19 +281,37 @@ impl Core {
 
     /// After a busy time, or when a town was just taken over: gives back the memory that only that needed.
     fn rest(&mut self) {
-        if self.was_busy() {
-            self.rested = Some(self.store.state().seq());
-            if !(self.is_scattered() && self.read_anew()) {
-                self.store.rest();
-            }
+        if !self.was_busy() {
+            return;
         }
+        let now = Some(self.store.state().seq());
+        self.rested = now;
+        if self.is_scattered() && self.read_anew() {
+            return;
+        }
+        // That takes as long as there are things in them, however little has happened.
+        let worth_it = self.store.state().things_to_tidy() as u64 / 8;
+        if self.events_since(self.closed_up) >= worth_it {
+            self.closed_up = now;
+            self.store.close_up();
+        }
+        self.store.rest();
+    }
+
+    /// Whether much has happened since this last gave memory back.
+    fn was_busy(&self) -> bool {
+        self.role.dispatches_by_itself() && self.events_since(self.rested) >= BUSY
+    }
+
+    /// How many events there were since then; very many since the state was made.
+    fn events_since(&self, then: Option<Seq>) -> u64 {
+        then.map_or(u64::MAX, |then| self.store.state().seq().0.saturating_sub(then.0))
     }
 
     /// Whether much of what is in memory came or went since the state was last made of the log.
     fn is_scattered(&self) -> bool {
-        let state = self.store.state();
-        let much = SCATTERED.max(state.things_to_tidy() as u64 / 4);
-        state.seq().0.saturating_sub(self.laid_out.0) >= much
+        let much = SCATTERED.max(self.store.state().things_to_tidy() as u64 / 4);
+        self.events_since(Some(self.laid_out)) >= much
     }
 
     /// Has the state made anew; false if that cannot be.
@@ -296,14 +322,6 @@ impl Core {
             && self.store.read_anew(&self.town, move || {
                 inputs.send(Input::Nudge);
             })
-    }
-
-    /// Whether much has happened since this last gave memory back.
-    fn was_busy(&self) -> bool {
-        let state = self.store.state();
-        let busy = BUSY.max(state.things_to_tidy() as u64 / 8);
-        let much = self.rested.is_none_or(|then| state.seq().0.saturating_sub(then.0) >= busy);
-        much && self.role.dispatches_by_itself()
     }
 
     /// Takes a checkpoint, due or not.
@@ -379,7 +397,7 @@ impl Core {
             until = until.min(timeout);
         }
         if self.was_busy() {
-            until = until.min(self.clock.instant() + QUIET);
+            until = until.min(self.last_news + QUIET);
         }
         if let Some(drain) = &self.drain {
             // Past its time a drain only waits for the shims' last words.
