@@ -50,15 +50,14 @@ impl Store {
         Ok(Self { journal, state, pending: Vec::new(), checkpoint, anew: None })
     }
 
-    /// Gives back the memory that only a busy town needs.
-    pub(crate) fn rest(&mut self) {
+    /// Gives back the memory that only a busy town needs; lists are closed up only if that is worth it.
+    pub(crate) fn rest(&mut self, worth_closing_up: bool) {
+        // First, so that closed lists take the place of what is freed here.
         self.journal.rest();
+        if worth_closing_up {
+            self.state.tidy();
+        }
         memory::give_back();
-    }
-
-    /// Closes up what has room for more.
-    pub(crate) fn close_up(&mut self) {
-        self.state.tidy();
     }
 
     /// Begins to make the state anew, unless that is under way, and calls `wake` when it is done; false if it cannot be

@@ -289,13 +289,12 @@ impl Core {
         if self.is_scattered() && self.read_anew() {
             return;
         }
-        // That takes as long as there are things in them, however little has happened.
-        let worth_it = self.store.state().things_to_tidy() as u64 / 8;
-        if self.events_since(self.closed_up) >= worth_it {
+        // Closing up takes as long as there are things in the lists, however little has happened.
+        let worth_it = self.events_since(self.closed_up) >= self.store.state().things_to_tidy() as u64 / 8;
+        if worth_it {
             self.closed_up = now;
-            self.store.close_up();
         }
-        self.store.rest();
+        self.store.rest(worth_it);
     }
 
     /// Whether much has happened since this last gave memory back.
