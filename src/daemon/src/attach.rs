@@ -10,6 +10,7 @@ use yard_journal::{EntityRow, EventQuery, JournalError, Reader, Row};
 
 use crate::eventlog::{Published, on_a_thread};
 use crate::input::ReplyTo;
+use crate::shelf::{Shelf as _, copies};
 use crate::town::TownDir;
 
 /// Records or events in one item: large enough that a long log travels fast, small enough to show progress.
@@ -32,9 +33,9 @@ fn stream_past(town: &TownDir, reply_to: &ReplyTo) -> Result<(), JournalError> {
     let (beginning, last) = (reader.beginning()?, reader.last_seq()?);
     // What the log was cut at. Without that copy, what came before the cut is unknown.
     let mut loaded = None;
-    for copy in town.past_copies().into_iter().filter(|copy| beginning > Seq(0) && copy.seq >= beginning) {
+    for copy in copies(town).into_iter().filter(|copy| beginning > Seq(0) && copy.seq >= beginning) {
         if reader.has_sum(copy.seq, copy.sum)? {
-            loaded = Some(Reader::open(&copy.path)?.load()?);
+            loaded = Some(Reader::open(&town.path(&copy.name))?.load()?);
             break;
         }
     }

@@ -37,6 +37,7 @@ use crate::clock::{Clock, RealTime};
 use crate::eventlog::Published;
 use crate::http::HttpEdge;
 use crate::input::{Input, Inputs, ReplyTo};
+use crate::shelf::Keeping;
 use crate::stamp::FileStamp;
 use crate::starts::{PendingStarts, Promise};
 use crate::store::{Store, StoreError};
@@ -145,7 +146,8 @@ impl Core {
         let pool =
             LocalPool::open(&town.run(), Box::new(move |report| drop(reports.send(Input::Worker(report)))))
                 .map_err(OpenError::Pool)?;
-        let around = Surroundings { pool: Box::new(pool), time: Rc::new(RealTime), stage: None };
+        let (time, keeping) = (Rc::new(RealTime), Keeping::of(&town));
+        let around = Surroundings { pool: Box::new(pool), time, stage: None, keeping };
         Self::open_among(town, role, store, (sender, received), around)
     }
 
@@ -157,7 +159,7 @@ impl Core {
         (sender, received): (Sender<Input>, Receiver<Input>),
         around: Surroundings,
     ) -> Result<Self, OpenError> {
-        let Surroundings { pool, time, stage } = around;
+        let Surroundings { pool, time, stage, keeping } = around;
         let mut clock = Clock::starting_after(store.state().clock(), time);
         let started = clock.instant();
         let inputs = Inputs::new(sender.clone(), pool.waker());
@@ -196,7 +198,7 @@ impl Core {
             next_look: started,
             next_scan: started,
             scanning: None,
-            beginning: Beginning::default(),
+            beginning: Beginning::kept(keeping),
             rested: None,
         };
         core.read_config();
