@@ -62,9 +62,9 @@ fn stream(
     published: &Published,
 ) -> Result<(), JournalError> {
     let reader = Reader::open(&town.journal())?;
-    let last = reader.last_seq()?;
-    // A log that ends before what the caller has seen is another one.
-    let mut seen = match since.filter(|since| *since <= last) {
+    let (beginning, last) = (reader.beginning()?, reader.last_seq()?);
+    // A log that ends before what the caller has seen is another one, and of one that begins after it he would miss some.
+    let mut seen = match since.filter(|since| (beginning..=last).contains(since)) {
         Some(since) => {
             if !send(reply_to, &Attached::Begin { seq: since, records: None, last }) {
                 return Ok(());
@@ -81,8 +81,10 @@ fn stream(
         let rows = reader.events(&query)?;
         match rows.last() {
             Some(row) => {
+                // What a slow reader has not seen yet was cut off: he comes back, and is sent the state.
+                let is_cut = rows.first().is_some_and(|row| row.seq != seen.next());
                 seen = row.seq;
-                if !send_events(reply_to, &rows) {
+                if is_cut || !send_events(reply_to, &rows) {
                     return Ok(());
                 }
             }

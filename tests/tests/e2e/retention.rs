@@ -83,6 +83,20 @@ fn replay(town: &Town) -> (Seq, State, u64) {
     (begins, state, events.len() as u64)
 }
 
+/// Whether a console that has seen events up to here, and comes back, is sent the whole state.
+fn is_told_anew(town: &Town, since: Seq) -> bool {
+    let mut connection = Connection::open(&town.root().join(".yardmaster")).expect("a daemon serves");
+    let request = Request { actor: "test".to_owned(), ask: Ask::Attach { since: Some(since) } };
+    let mut anew = false;
+    let answer = connection.ask(&request, |item| {
+        let begin = serde_json::from_str(item.get()).expect("an item");
+        anew = matches!(begin, Attached::Begin { records: Some(_), .. });
+        false
+    });
+    answer.expect("an answer").expect("no refusal");
+    anew
+}
+
 /// The journal is sound, and begins with a copy of a checkpoint, from which a replay leads to the town as it is.
 fn check_all(town: &Town) {
     let report = log(town).check().expect("it can be looked at");
@@ -121,6 +135,9 @@ fn results_are_forgotten_and_the_log_is_cut_although_the_daemon_is_killed_again_
     town.start_daemon();
     wait_until("it begins with a copy", || copies(&town).contains(&beginning(&town)));
     let then = beginning(&town);
+    assert!(is_told_anew(&town, Seq(then.0 - 1)), "who has not seen what was cut off misses nothing");
+    let goes_on = !is_told_anew(&town, then);
+    assert!(goes_on || beginning(&town) > then, "who has seen it goes on from there");
     check_all(&town);
 
     let second = much_work(&town, "b");

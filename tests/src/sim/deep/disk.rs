@@ -443,6 +443,33 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_new_name_is_sure_only_after_its_folder_was_synced() {
+        let kept = |synced: bool| {
+            (0..50)
+                .filter(|seed| {
+                    disk(|disk| {
+                        disk.format(*seed);
+                        disk.files.insert("/new".to_owned(), Rc::default());
+                        disk.rename("/new", "/name").expect("a name");
+                        if synced {
+                            disk.sync_folder().expect("a sync");
+                        }
+                        // A kill alone makes nothing durable, and loses nothing.
+                        disk.kill();
+                        disk.boot(false);
+                        assert!(disk.files.contains_key("/name"));
+                        disk.kill();
+                        disk.boot(true);
+                        disk.files.contains_key("/name")
+                    })
+                })
+                .count()
+        };
+        assert_eq!(kept(true), 50);
+        assert!((1..50).contains(&kept(false)));
+    }
+
     fn journal() -> Journal {
         vfs::register();
         let place = OtherDisk { vfs: vfs::NAME, wal_limit: 1_000 };
