@@ -203,9 +203,12 @@ impl Core {
         };
         core.read_config();
         core.next_scan = core.clock.instant_after(core.store.state().settings().safety_scan.duration());
+        core.evict_strangers().map_err(OpenError::Stranger)?;
+        core.forget_what_is_over();
+        // Who is next may be closed in its workspace by now, and must not begin then.
+        core.call_back_all();
         // Before workers are asked: a bead that was closed meanwhile needs no second try.
         core.follow_sources();
-        core.evict_strangers().map_err(OpenError::Stranger)?;
         core.recover();
         core.store.decide(core.now, |tx| {
             tx.close_stale_contexts();
