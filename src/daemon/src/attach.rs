@@ -10,6 +10,7 @@ use yard_journal::{EntityRow, EventQuery, JournalError, Reader, Row};
 
 use crate::eventlog::{Published, on_a_thread};
 use crate::input::ReplyTo;
+use crate::shelf::{Shelf as _, copies};
 use crate::town::TownDir;
 
 /// Records or events in one item: large enough that a long log travels fast, small enough to show progress.
@@ -32,9 +33,9 @@ fn stream_past(town: &TownDir, reply_to: &ReplyTo) -> Result<(), JournalError> {
     let (beginning, last) = (reader.beginning()?, reader.last_seq()?);
     // What the log was cut at. Without that copy, what came before the cut is unknown.
     let mut loaded = None;
-    for copy in town.past_copies().into_iter().filter(|copy| beginning > Seq(0) && copy.seq >= beginning) {
+    for copy in copies(town).into_iter().filter(|copy| beginning > Seq(0) && copy.seq >= beginning) {
         if reader.has_sum(copy.seq, copy.sum)? {
-            loaded = Some(Reader::open(&copy.path)?.load()?);
+            loaded = Some(Reader::open(&town.path(&copy.name))?.load()?);
             break;
         }
     }
@@ -61,9 +62,9 @@ fn stream(
     published: &Published,
 ) -> Result<(), JournalError> {
     let reader = Reader::open(&town.journal())?;
-    let last = reader.last_seq()?;
-    // A log that ends before what the caller has seen is another one.
-    let mut seen = match since.filter(|since| *since <= last) {
+    let (beginning, last) = (reader.beginning()?, reader.last_seq()?);
+    // A log that ends before what the caller has seen is another one, and of one that begins after it he would miss some.
+    let mut seen = match since.filter(|since| (beginning..=last).contains(since)) {
         Some(since) => {
             if !send(reply_to, &Attached::Begin { seq: since, records: None, last }) {
                 return Ok(());
@@ -80,8 +81,10 @@ fn stream(
         let rows = reader.events(&query)?;
         match rows.last() {
             Some(row) => {
+                // What a slow reader has not seen yet was cut off: he comes back, and is sent the state.
+                let is_cut = rows.first().is_some_and(|row| row.seq != seen.next());
                 seen = row.seq;
-                if !send_events(reply_to, &rows) {
+                if is_cut || !send_events(reply_to, &rows) {
                     return Ok(());
                 }
             }

@@ -24,6 +24,7 @@ mod reads;
 pub mod rehearsal;
 mod serve;
 mod server;
+mod shelf;
 mod stamp;
 mod starts;
 mod store;

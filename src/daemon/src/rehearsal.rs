@@ -16,6 +16,7 @@ pub use crate::branches::{GitJob, GitNews, Offer};
 pub use crate::clock::Time;
 use crate::core::{Core, OpenError};
 use crate::input::{Input, ReplyTo};
+pub use crate::shelf::{Keeping, Shelf};
 use crate::store::Store;
 use crate::surroundings::Surroundings;
 pub use crate::surroundings::{Stage, Workers};
@@ -45,9 +46,10 @@ impl Rehearsal {
         pool: Box<dyn Workers>,
         time: Rc<dyn Time>,
         stage: Box<dyn Stage>,
+        keeping: Keeping,
     ) -> Result<Self, OpenError> {
         let store = Store::load(journal)?;
-        let around = Surroundings { pool, time, stage: Some(stage) };
+        let around = Surroundings { pool, time, stage: Some(stage), keeping };
         let core = Core::open_among(town.clone(), role, store, std::sync::mpsc::channel(), around)?;
         Ok(Self { core })
     }

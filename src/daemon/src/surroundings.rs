@@ -16,6 +16,7 @@ use yard_workers::{LocalPool, Recovered, StartOrder, Waker};
 
 use crate::branches::GitJob;
 use crate::clock::Time;
+use crate::shelf::Keeping;
 
 /// Where beads run, as the loop needs it; [`LocalPool`] says what each of these promises.
 pub trait Workers {
@@ -157,6 +158,8 @@ pub trait Stage {
     fn read_workspace(&mut self, rig: &RigName) -> Option<SourceReading>;
     /// Has workspaces read again: all of them, or one rig's.
     fn poke(&mut self, rig: Option<&str>);
+    /// Something is to be done beside the loop, on a thread of its own.
+    fn beside(&mut self, work: Box<dyn FnOnce()>);
     /// The process is to end at once. Whoever returns from this has not ended it.
     fn end(&mut self);
 }
@@ -167,4 +170,5 @@ pub(crate) struct Surroundings {
     pub(crate) time: Rc<dyn Time>,
     /// None in real life.
     pub(crate) stage: Option<Box<dyn Stage>>,
+    pub(crate) keeping: Keeping,
 }

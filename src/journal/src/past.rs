@@ -3,7 +3,6 @@
 //!
 //! Such a copy is a journal without events, so that it is read and verified like one.
 
-use std::fs;
 use std::path::Path;
 
 use rusqlite::types::ToSqlOutput;
@@ -12,18 +11,14 @@ use yard_engine::{Seq, Timestamp};
 
 use crate::load::{self, Meta};
 use crate::writer::transact;
-use crate::{Journal, JournalError, Reader, schema};
+use crate::{Journal, JournalError, OtherDisk, Reader, schema, wal};
 
 impl Reader {
     /// Writes a copy of the checkpoint alone to a new file, readable by its owner only, and says where it stands and what
-    /// the sum is there. Works beside a live writer, and holds nobody up.
+    /// the sum is there. Works beside a live writer, and holds nobody up. What is there after an error is of no use.
     pub fn copy_checkpoint_to(&self, target: &Path) -> Result<(Seq, u64), JournalError> {
-        schema::create_file(target)?;
-        let copied = self.read(|conn, _| copy_checkpoint(conn, target));
-        if copied.is_err() {
-            let _ = fs::remove_file(target);
-        }
-        copied
+        let mut copy = create(self.disk, target)?;
+        self.read(|conn, _| copy_checkpoint(conn, &mut copy))
     }
 
     /// The last event that was cut off; 0 if none was.
@@ -45,11 +40,19 @@ fn has_sum(conn: &Connection, seq: Seq, sum: u64) -> Result<bool, JournalError> 
     }
 }
 
-fn copy_checkpoint(conn: &Connection, target: &Path) -> Result<(Seq, u64), JournalError> {
+fn create(disk: Option<OtherDisk>, target: &Path) -> Result<Connection, JournalError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
+    if let Some(disk) = disk {
+        return wal::connect_on(disk, target, flags | OpenFlags::SQLITE_OPEN_CREATE);
+    }
+    schema::create_file(target)?;
+    wal::connect(target, flags)
+}
+
+fn copy_checkpoint(conn: &Connection, copy: &mut Connection) -> Result<(Seq, u64), JournalError> {
     let meta = load::meta(conn)?;
     let base = load::link_at(conn, &meta, meta.checkpoint)?;
-    let mut copy = Connection::open_with_flags(target, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    schema::ensure(&mut copy)?;
+    schema::ensure(copy)?;
     let tx = copy.transaction()?;
     let mut put = tx.prepare("INSERT INTO entities VALUES (?1, ?2, ?3, ?4)")?;
     let mut all = conn.prepare("SELECT kind, id, body, sum FROM entities")?;

@@ -14,11 +14,13 @@ use crate::check::{self, CheckReport};
 use crate::load::Link;
 use crate::query::{self, EventQuery};
 use crate::schema::{self, Found};
-use crate::{JournalError, Loaded, Piece, Row, load, tip, wal};
+use crate::{JournalError, Loaded, OtherDisk, Piece, Row, load, tip, wal};
 
 /// A read-only view of the log. Each call sees one moment of it, and later calls see what was appended meanwhile.
 pub struct Reader {
     path: PathBuf,
+    /// None in real life.
+    pub(crate) disk: Option<OtherDisk>,
     source: RefCell<Source>,
 }
 
@@ -33,7 +35,15 @@ struct Source {
 impl Reader {
     /// Opens an existing journal.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
-        Ok(Self { path: path.to_owned(), source: RefCell::new(Source::open(path)?) })
+        Ok(Self { path: path.to_owned(), disk: None, source: RefCell::new(Source::open(path)?) })
+    }
+
+    /// Opens an existing journal on another disk than the system's.
+    pub fn open_on(disk: OtherDisk, path: &Path) -> Result<Self, JournalError> {
+        let conn = wal::connect_on(disk, path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        schema::inspect(&conn)?;
+        let source = Source { conn, frozen: false };
+        Ok(Self { path: path.to_owned(), disk: Some(disk), source: RefCell::new(source) })
     }
 
     /// The last checkpoint and all events after it, verified.
@@ -91,7 +101,7 @@ impl Reader {
         work: impl FnOnce(&Connection, Option<Link>) -> Result<T, JournalError>,
     ) -> Result<T, JournalError> {
         let source = self.source()?;
-        let noted = tip::read(&self.path);
+        let noted = if self.disk.is_none() { tip::read(&self.path) } else { None };
         let tx = source.conn.unchecked_transaction()?;
         let answer = match (schema::inspect(&tx)?, noted) {
             (Found::Blank, Some(Link { seq: noted, .. })) if noted > Seq(0) => {

@@ -261,6 +261,7 @@ impl World {
             74..83 => self.time_passes()?,
             83..88 => self.daemon_looks_around()?,
             88 | 89 => self.scan()?,
+            90..92 if self.is_deep() && self.dice.one_in(2) => self.the_past_goes_by()?,
             90..92 => self.checkpoint()?,
             92 => {
                 self.tell_alerts()?;

@@ -136,6 +136,13 @@ fn deep_histories_keep_every_promise() {
     }
 }
 
+/// Histories that broke a promise once, as they were shortened then.
+#[test]
+fn whoever_was_next_does_not_begin_if_it_was_closed_while_nobody_served() {
+    let found = Play { seed: 6245, deep: true, steps: 0x50e7, ..Play::FIRST };
+    found.play().unwrap_or_else(|failure| panic!("{}", failure.broken.0));
+}
+
 #[test]
 fn the_same_seed_tells_the_same_deep_history() {
     for seed in 3..6 {

@@ -32,6 +32,7 @@ mod mcp;
 mod operator;
 mod presets;
 mod progress;
+mod retention;
 mod seed1;
 mod sling;
 mod spawn_delay;

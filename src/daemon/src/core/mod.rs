@@ -38,6 +38,7 @@ use crate::eventlog::Published;
 use crate::http::HttpEdge;
 use crate::input::{Input, Inputs, ReplyTo};
 use crate::memory;
+use crate::shelf::Keeping;
 use crate::stamp::FileStamp;
 use crate::starts::{PendingStarts, Promise};
 use crate::store::{Store, StoreError};
@@ -157,7 +158,8 @@ impl Core {
         let pool =
             LocalPool::open(&town.run(), Box::new(move |report| drop(reports.send(Input::Worker(report)))))
                 .map_err(OpenError::Pool)?;
-        let around = Surroundings { pool: Box::new(pool), time: Rc::new(RealTime), stage: None };
+        let (time, keeping) = (Rc::new(RealTime), Keeping::of(&town));
+        let around = Surroundings { pool: Box::new(pool), time, stage: None, keeping };
         Self::open_among(town, role, store, (sender, received), around)
     }
 
@@ -169,7 +171,7 @@ impl Core {
         (sender, received): (Sender<Input>, Receiver<Input>),
         around: Surroundings,
     ) -> Result<Self, OpenError> {
-        let Surroundings { pool, time, stage } = around;
+        let Surroundings { pool, time, stage, keeping } = around;
         let mut clock = Clock::starting_after(store.state().clock(), time);
         let started = clock.instant();
         let inputs = Inputs::new(sender.clone(), pool.waker());
@@ -208,7 +210,7 @@ impl Core {
             next_look: started,
             next_scan: started,
             scanning: None,
-            beginning: Beginning::default(),
+            beginning: Beginning::kept(keeping),
             last_news: started,
             rested: None,
             closed_up: None,
@@ -217,9 +219,12 @@ impl Core {
         core.laid_out = core.store.state().seq();
         core.read_config();
         core.next_scan = core.clock.instant_after(core.store.state().settings().safety_scan.duration());
+        core.evict_strangers().map_err(OpenError::Stranger)?;
+        core.forget_what_is_over();
+        // Who is next may be closed in its workspace by now, and must not begin then.
+        core.call_back_all();
         // Before workers are asked: a bead that was closed meanwhile needs no second try.
         core.follow_sources();
-        core.evict_strangers().map_err(OpenError::Stranger)?;
         core.recover();
         core.store.decide(core.now, |tx| {
             tx.close_stale_contexts();

@@ -1,33 +1,42 @@
 //! How far back the log goes. Events older than `results.ttl` are cut off, a few at a time. The log then begins with the
 //! town as it was: twice in every `results.ttl` the checkpoint is copied, on a thread of its own, and the log is cut at the
-//! newest copy that is old enough.
+//! newest copy that is old enough. Where the copies lie is [`crate::shelf`].
 
-use std::path::PathBuf;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-use std::{fs, io};
 
 use tracing::warn;
 use yard_engine::Seq;
-use yard_journal::{JournalError, Reader};
+use yard_journal::JournalError;
 
 use super::Core;
-use crate::town::TownDir;
-
-/// So many events are cut off in one turn: a few milliseconds' worth.
-const CUT_AT_ONCE: u64 = 2_000;
-/// So many events must have come since the last copy: a short log is no burden.
-const WORTH_A_COPY: u64 = 1_000;
+use crate::shelf::{Keeping, PastCopy, Shelf, copies};
 
 /// What is going on about the beginning of the log.
-#[derive(Debug, Default)]
 pub(super) struct Beginning {
+    keeping: Keeping,
     /// A copy of the checkpoint is being made.
     copying: Arc<AtomicBool>,
     /// Events up to here are to be cut off.
     cut_to: Option<Seq>,
+}
+
+impl Beginning {
+    pub(super) fn kept(keeping: Keeping) -> Self {
+        Self { keeping, copying: Arc::default(), cut_to: None }
+    }
+}
+
+/// Why the log could not be made shorter.
+#[derive(Debug, thiserror::Error)]
+enum NotShortened {
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error("the folder of its copies: {0}")]
+    Folder(#[from] io::Error),
 }
 
 impl Core {
@@ -39,7 +48,7 @@ impl Core {
     /// Cuts off a few of the events that are too old.
     pub(super) fn cut_log(&mut self) {
         let Some(to) = self.beginning.cut_to.filter(|_| self.read_only.is_none()) else { return };
-        match self.store.cut_off(to, CUT_AT_ONCE) {
+        match self.store.cut_off(to, self.beginning.keeping.cut_at_once) {
             Ok(0) => self.beginning.cut_to = None,
             Ok(_) => {}
             Err(error) => {
@@ -52,8 +61,7 @@ impl Core {
     /// Looks how far back the log goes; copies the checkpoint and begins to cut if it is time.
     pub(super) fn look_at_beginning(&mut self) {
         let at_work = self.beginning.copying.load(Ordering::SeqCst) || self.is_cutting();
-        // A rehearsal has no folder for copies.
-        if at_work || self.stage.is_some() || !self.role.dispatches_by_itself() {
+        if at_work || !self.role.dispatches_by_itself() {
             return;
         }
         if let Err(error) = self.shorten_log() {
@@ -61,25 +69,35 @@ impl Core {
         }
     }
 
-    fn shorten_log(&mut self) -> Result<(), JournalError> {
+    fn shorten_log(&mut self) -> Result<(), NotShortened> {
         let ttl = self.store.state().settings().results_ttl.duration();
-        let mut newest = self.store.beginning()?;
+        let shelf = Arc::clone(&self.beginning.keeping.shelf);
+        let beginning = self.store.beginning()?;
+        let mut newest = beginning;
         let mut old_enough: Option<PastCopy> = None;
-        for copy in self.town.past_copies() {
+        let mut needless = Vec::new();
+        for copy in copies(&*shelf) {
             // One of a log that was in this place before, say until an older copy of the journal was put back.
             if !self.store.has_sum(copy.seq, copy.sum)? {
-                let _ = fs::remove_file(&copy.path);
+                needless.push(copy);
                 continue;
             }
             newest = newest.max(copy.seq);
-            if self.is_older_than(copy.seq, ttl)?
-                && let Some(older) = old_enough.replace(copy)
-            {
-                let _ = fs::remove_file(&older.path);
+            if self.is_older_than(copy.seq, ttl)? {
+                needless.extend(old_enough.replace(copy));
             }
         }
-        self.beginning.cut_to = old_enough.map(|copy| copy.seq);
-        let worth_it = self.store.checkpoint().0.saturating_sub(newest.0) >= WORTH_A_COPY;
+        let cut_to = old_enough.map(|copy| copy.seq).filter(|seq| *seq > beginning);
+        if cut_to.is_some() || !needless.is_empty() {
+            // The copy that everything before it goes for must still have its name after a power cut.
+            shelf.sync()?;
+        }
+        for copy in needless {
+            let _ = shelf.remove(&copy.name);
+        }
+        self.beginning.cut_to = cut_to;
+        let worth_a_copy = self.beginning.keeping.worth_a_copy;
+        let worth_it = self.store.checkpoint().0.saturating_sub(newest.0) >= worth_a_copy;
         if worth_it && self.is_older_than(newest.next(), ttl / 2)? {
             self.copy_checkpoint();
         }
@@ -91,58 +109,35 @@ impl Core {
         Ok(self.store.time_of(seq)?.is_none_or(|at| self.now.since(at) >= span))
     }
 
-    fn copy_checkpoint(&self) {
+    fn copy_checkpoint(&mut self) {
         let copying = Arc::clone(&self.beginning.copying);
-        let town = self.town.clone();
+        let shelf = Arc::clone(&self.beginning.keeping.shelf);
         copying.store(true, Ordering::SeqCst);
         let work = move || {
-            if let Err(error) = make_copy(&town) {
+            if let Err(error) = make_copy(&*shelf) {
                 warn!(%error, "cannot copy the checkpoint; the log stays as long as it is");
             }
             copying.store(false, Ordering::SeqCst);
         };
-        if thread::Builder::new().name("ym-past".to_owned()).spawn(work).is_err() {
+        if let Some(stage) = &mut self.stage {
+            stage.beside(Box::new(work));
+        } else if thread::Builder::new().name("ym-past".to_owned()).spawn(work).is_err() {
             self.beginning.copying.store(false, Ordering::SeqCst);
         }
     }
 }
 
 /// Copies the checkpoint under a name that says where it stands. A copy that is not whole never has such a name.
-fn make_copy(town: &TownDir) -> io::Result<()> {
-    let unfinished = town.folder().join("past.new");
-    for left_over in [unfinished.clone(), town.folder().join("past.new-journal")] {
-        let _ = fs::remove_file(left_over);
-    }
-    let copied = Reader::open(&town.journal()).and_then(|reader| reader.copy_checkpoint_to(&unfinished));
-    let (seq, sum) = copied.map_err(io::Error::other)?;
-    fs::rename(&unfinished, town.folder().join(format!("past-{seq}-{sum:016x}.db")))
-}
-
-/// A copy of a checkpoint that the log may begin with.
-#[derive(Debug)]
-pub(crate) struct PastCopy {
-    /// The last event it contains.
-    pub(crate) seq: Seq,
-    /// The sum of the log there.
-    pub(crate) sum: u64,
-    pub(crate) path: PathBuf,
-}
-
-impl PastCopy {
-    fn named(path: PathBuf) -> Option<Self> {
-        let name = path.file_name()?.to_str()?;
-        let (seq, sum) = name.strip_prefix("past-")?.strip_suffix(".db")?.split_once('-')?;
-        let (seq, sum) = (Seq(seq.parse().ok()?), u64::from_str_radix(sum, 16).ok()?);
-        Some(Self { seq, sum, path })
-    }
-}
-
-impl TownDir {
-    /// The copies of checkpoints that the log may begin with, oldest first.
-    pub(crate) fn past_copies(&self) -> Vec<PastCopy> {
-        let entries = fs::read_dir(self.folder()).into_iter().flatten().flatten();
-        let mut copies: Vec<PastCopy> = entries.filter_map(|entry| PastCopy::named(entry.path())).collect();
-        copies.sort_unstable_by_key(|copy| copy.seq);
-        copies
+fn make_copy(shelf: &dyn Shelf) -> io::Result<()> {
+    const UNFINISHED: [&str; 2] = ["past.new", "past.new-journal"];
+    let clear_away = || UNFINISHED.into_iter().for_each(|name| drop(shelf.remove(name)));
+    clear_away();
+    let copied = shelf.log().and_then(|log| log.copy_checkpoint_to(&shelf.path(UNFINISHED[0])));
+    match copied {
+        Ok((seq, sum)) => shelf.rename(UNFINISHED[0], &PastCopy::name(seq, sum)),
+        Err(error) => {
+            clear_away();
+            Err(io::Error::other(error))
+        }
     }
 }

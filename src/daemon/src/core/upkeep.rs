@@ -33,6 +33,7 @@ impl Core {
 
     /// Looks whether the journal takes writes again; what happened meanwhile is in the claims.
     pub(super) fn try_the_disk_again(&mut self) {
+        self.forget_what_is_over();
         self.recover();
         let now = self.now;
         self.store.decide(now, |tx| tx.emit(yard_engine::town::TownEvent::ClockAdvanced {}));

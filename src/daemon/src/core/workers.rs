@@ -85,15 +85,24 @@ impl Core {
         state.open_context_count().min(usize::try_from(room).unwrap_or(usize::MAX))
     }
 
-    /// Finds out about every dispatch that the journal says is live: adopt, finish, revoke or declare lost.
-    pub(super) fn recover(&mut self) {
-        let live: BTreeSet<DispatchId> = self.store.state().live_dispatches().map(|d| d.id.clone()).collect();
-        let line = self.line();
-        let in_line = line.iter().map(|(_, next)| next.clone());
-        let claimed = live.iter().cloned().chain(self.live_checks()).chain(in_line).chain(self.strangers());
+    /// Removes the claims of dispatches that are over. To be called before anything is decided: what ends now is over only
+    /// when that is on disk.
+    pub(super) fn forget_what_is_over(&mut self) {
+        let in_line = self.line().into_iter().map(|(_, next)| next);
+        let claimed =
+            self.live().into_iter().chain(self.live_checks()).chain(in_line).chain(self.strangers());
         let claimed: BTreeSet<DispatchId> = claimed.collect();
         self.pool.forget_all_but(&claimed);
-        for id in &live {
+    }
+
+    fn live(&self) -> BTreeSet<DispatchId> {
+        self.store.state().live_dispatches().map(|dispatch| dispatch.id.clone()).collect()
+    }
+
+    /// Finds out about every dispatch that the journal says is live: adopt, finish, revoke or declare lost.
+    pub(super) fn recover(&mut self) {
+        let line = self.line();
+        for id in &self.live() {
             if self.is_action(id) {
                 self.recover_action(id);
                 continue;

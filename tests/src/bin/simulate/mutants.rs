@@ -24,6 +24,8 @@ const QUICK: &str = "20000";
 
 const CORE: &str = "src/daemon/src/core/mod.rs";
 const LINE: &str = "src/daemon/src/core/line.rs";
+const PAST: &str = "src/daemon/src/core/past.rs";
+const COPY: &str = "src/journal/src/past.rs";
 const LINEUP: &str = "src/engine/src/lineup.rs";
 const STORE: &str = "src/daemon/src/store.rs";
 const UPKEEP: &str = "src/daemon/src/core/upkeep.rs";
@@ -72,6 +74,17 @@ const PATCHES: &[Patch] = &[
         "\"synchronous\", \"full\"", "\"synchronous\", \"off\"")] },
     Patch { name: "chain-not-continued", breaks: "sums no longer prove what came before", edits: &[(JOURNAL,
         "                tip = Link { seq: row.seq, sum };", "                tip = Link { seq: row.seq, sum: tip.sum.max(sum) };")] },
+    // The beginning of the log.
+    Patch { name: "cut-at-a-name-that-may-go", breaks: "the log is cut before its copy's name is durable", edits: &[(PAST,
+        "            shelf.sync()?;", "            let _ = || shelf.sync();")] },
+    Patch { name: "cut-before-its-time", breaks: "events are cut off that are not old enough", edits: &[(PAST,
+        "if self.is_older_than(copy.seq, ttl)? {", "if self.is_older_than(copy.seq, ttl / 1_000)? {")] },
+    Patch { name: "cut-beyond-the-copy", breaks: "events are cut off that no copy contains", edits: &[(PAST,
+        "old_enough.map(|copy| copy.seq)", "old_enough.map(|copy| copy.seq.next())")] },
+    Patch { name: "copy-without-sync", breaks: "a copy has its name before its content is durable", edits: &[(COPY,
+        "    schema::ensure(copy)?;\n", "    copy.pragma_update(None, \"synchronous\", \"off\")?;\n    schema::ensure(copy)?;\n")] },
+    Patch { name: "copy-misses-a-record", breaks: "a copy is not what the checkpoint was", edits: &[(COPY,
+        "SELECT kind, id, body, sum FROM entities\"", "SELECT kind, id, body, sum FROM entities WHERE kind <> 'rest'\"")] },
     // The engine.
     Patch { name: "fence-dropped", breaks: "reports of a dispatch that is over are believed", edits: &[(REPORTS,
         "            Some(dispatch) if dispatch.is_live() => Some(dispatch.clone()),", "            Some(dispatch) if dispatch.attempt_counts() => Some(dispatch.clone()),"), (REPORTS,

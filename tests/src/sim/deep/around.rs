@@ -16,6 +16,7 @@ use yard_engine::{
 
 use super::coverage::Coverage;
 use super::disk::disk;
+use super::past::Past;
 use super::vfs;
 use crate::sim::Broken;
 use crate::sim::dice::Dice;
@@ -28,22 +29,36 @@ pub(super) struct Clocks {
     start: Instant,
     steady: Cell<Duration>,
     wall: Cell<Timestamp>,
+    /// Runs on, follows the wall clock forward, and never goes back.
+    latest: Cell<Timestamp>,
 }
 
 impl Clocks {
     pub(super) fn new(wall: Timestamp) -> Self {
-        Self { start: Instant::now(), steady: Cell::default(), wall: Cell::new(wall) }
+        Self {
+            start: Instant::now(),
+            steady: Cell::default(),
+            wall: Cell::new(wall),
+            latest: Cell::new(wall),
+        }
     }
 
     /// Time goes by.
     pub(super) fn pass(&self, span: Duration) {
         self.steady.set(self.steady.get() + span);
-        self.wall.set(self.wall.get().after(span));
+        self.latest.set(self.latest.get().after(span));
+        self.set_wall(self.wall.get().after(span));
     }
 
     /// Somebody sets the clock on the wall, or the machine slept.
     pub(super) fn set_wall(&self, wall: Timestamp) {
         self.wall.set(wall);
+        self.latest.set(self.latest.get().max(wall));
+    }
+
+    /// No loop's clock is ahead of this.
+    pub(super) fn latest(&self) -> Timestamp {
+        self.latest.get()
     }
 
     /// How long the machine has been up.
@@ -130,8 +145,11 @@ pub(super) struct Around {
     pub(super) messages: Vec<(AgentName, u64)>,
     pub(super) actions: Vec<DispatchId>,
     pub(super) webhooks: Vec<BeadId>,
+    /// What other threads are to do.
+    pub(super) beside: Vec<Box<dyn FnOnce()>>,
     pub(super) busy: bool,
     pub(super) coverage: Coverage,
+    pub(super) past: Past,
     pub(super) broken: Option<Broken>,
 }
 
@@ -149,6 +167,8 @@ impl Around {
             messages: Vec::new(),
             actions: Vec::new(),
             webhooks: Vec::new(),
+            beside: Vec::new(),
+            past: Past::default(),
             busy: false,
             coverage: Coverage::default(),
             broken: None,
@@ -170,6 +190,7 @@ impl Around {
         self.messages.clear();
         self.actions.clear();
         self.webhooks.clear();
+        self.beside.clear();
     }
 
     /// Whether the process is gone, and nothing it orders reaches anybody.
@@ -220,6 +241,7 @@ impl Around {
     fn becomes_durable(&mut self, recorded: &Recorded) -> Result<(), Broken> {
         self.tell(|| format!("  {} {} {}", recorded.seq, recorded.event.kind(), recorded.event.body()));
         self.coverage.event(recorded.event.kind());
+        self.past.happened(recorded);
         let Lent { workers, tracker, oracle, wanted, .. } = &mut self.lent;
         if let Event::Town(TownEvent::SettingsChanged { settings, .. }) = &recorded.event {
             wanted.clone_from(settings);

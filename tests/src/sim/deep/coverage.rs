@@ -14,7 +14,7 @@ pub struct Coverage {
 }
 
 /// Every way to recover, and every fault that needs one.
-const ROUTES: [&str; 34] = [
+const ROUTES: [&str; 42] = [
     "absent-revoked",
     "adopted",
     "called-back",
@@ -24,10 +24,13 @@ const ROUTES: [&str; 34] = [
     "claim-unreadable",
     "crash",
     "crash-in-delete",
+    "crash-in-folder-sync",
+    "crash-in-rename",
     "crash-in-sync",
     "crash-in-truncate",
     "disk-failed-to-open",
     "disk-refused-reload",
+    "failed-folder-sync",
     "failed-sync",
     "failed-write",
     "finished",
@@ -35,19 +38,24 @@ const ROUTES: [&str; 34] = [
     "left-in-good-order",
     "leftover-claim-removed",
     "line-ends-with-its-shim",
+    "log-cut",
     "lost",
     "no-space-to-open",
     "not-called-back",
     "not-handed-on",
     "not-handed-over",
     "on-its-way",
+    "past-copied",
+    "past-copied-ahead",
     "power-cut",
+    "rename-lost",
     "revoked",
     "revoked-before",
     "start-failed",
     "stop-not-passed-on",
     "tail-replayed",
     "torn-write",
+    "unfinished-copy-cleared-away",
     "writable-again",
 ];
 

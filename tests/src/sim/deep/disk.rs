@@ -7,6 +7,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -67,6 +68,8 @@ pub(super) enum Step {
     Sync,
     Truncate,
     Delete,
+    Rename,
+    SyncFolder,
 }
 
 /// How far a step goes.
@@ -84,11 +87,16 @@ pub(super) struct Disk {
     /// Deleted since the last sync of anything: a power cut may bring them back. File systems keep the order of changes to
     /// folders, so that a sync of any file makes all earlier ones durable.
     deleted: Vec<(String, Rc<RefCell<Inode>>)>,
+    /// Old and new names since the folder was last synced: a power cut may take any of them back. Syncs of files do not
+    /// count, because SQLite's overwrite what is there already, which file systems store without touching the folder.
+    renamed: Vec<(String, String)>,
     /// The process is gone: nothing it does counts any more.
     pub(super) dead: bool,
     pub(super) full: bool,
     /// Steps until something goes wrong, and what.
     fault: Option<(u64, Fault)>,
+    /// What is to go wrong with the next step of a kind.
+    awaited: Option<(Step, Fault)>,
     /// Whoever looks on from outside meets no faults.
     pub(super) onlooker: bool,
     /// Steps since the history began.
@@ -118,9 +126,11 @@ impl Disk {
         Self {
             files: BTreeMap::new(),
             deleted: Vec::new(),
+            renamed: Vec::new(),
             dead: false,
             full: false,
             fault: None,
+            awaited: None,
             onlooker: false,
             steps: 0,
             events: Vec::new(),
@@ -142,9 +152,14 @@ impl Disk {
         self.fault = Some((steps, fault));
     }
 
+    /// Something goes wrong with the next step of this kind.
+    pub(super) fn plan_for(&mut self, step: Step, fault: Fault) {
+        self.awaited = Some((step, fault));
+    }
+
     /// Nothing is planned any more.
     pub(super) fn heal(&mut self) {
-        self.fault = None;
+        (self.fault, self.awaited) = (None, None);
     }
 
     /// Whether something is planned.
@@ -161,7 +176,7 @@ impl Disk {
     pub(super) fn boot(&mut self, power_cut: bool) {
         self.dead = false;
         self.sync_failed = false;
-        self.fault = None;
+        self.heal();
         for inode in self.files.values() {
             let mut inode = inode.borrow_mut();
             (inode.locks, inode.shm) = (Locks::default(), Shm::default());
@@ -176,6 +191,16 @@ impl Disk {
                 self.files.insert(name, inode);
             }
         }
+        if power_cut {
+            for (from, to) in std::mem::take(&mut self.renamed).into_iter().rev() {
+                if self.dice.one_in(2)
+                    && let Some(inode) = self.files.remove(&to)
+                {
+                    self.events.push(format!("{to} is called {from} again"));
+                    self.files.insert(from, inode);
+                }
+            }
+        }
     }
 
     /// Whether a step may go on.
@@ -184,7 +209,8 @@ impl Disk {
             Step::Write => ffi::SQLITE_IOERR_WRITE,
             Step::Sync => ffi::SQLITE_IOERR_FSYNC,
             Step::Truncate => ffi::SQLITE_IOERR_TRUNCATE,
-            Step::Delete => ffi::SQLITE_IOERR_DELETE,
+            Step::Delete | Step::Rename => ffi::SQLITE_IOERR_DELETE,
+            Step::SyncFolder => ffi::SQLITE_IOERR_DIR_FSYNC,
         };
         if self.onlooker {
             return Verdict::Go;
@@ -199,6 +225,7 @@ impl Disk {
         {
             self.broken.get_or_insert(broken);
         }
+        let awaited = self.awaited.take_if(|(awaited, _)| *awaited == step).map(|(_, fault)| fault);
         let due = match &mut self.fault {
             Some((left, fault)) if *left <= 1 => Some(*fault),
             Some((left, _)) => {
@@ -210,7 +237,7 @@ impl Disk {
         if due.is_some() {
             self.fault = None;
         }
-        match due {
+        match due.or(awaited) {
             Some(Fault::Crash) => {
                 self.dead = true;
                 self.events.push(format!("the process is gone in the middle of a {step:?}"));
@@ -218,7 +245,6 @@ impl Disk {
             }
             Some(Fault::Fail) => {
                 self.events.push(format!("a {step:?} fails"));
-                self.sync_failed |= step == Step::Sync;
                 Verdict::No(code)
             }
             None if self.full && grows => {
@@ -241,6 +267,34 @@ impl Disk {
             self.deleted.push((name.to_owned(), inode));
         }
         true
+    }
+
+    /// A file gets another name, at once or not at all.
+    pub(super) fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
+        let happens = match self.step(Step::Rename, false) {
+            Verdict::Go => true,
+            Verdict::Partly(mut dice) => dice.one_in(2),
+            Verdict::No(_) => false,
+        };
+        if !happens {
+            return Err(io::Error::from_raw_os_error(EIO));
+        }
+        let inode = self.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        self.files.insert(to.to_owned(), inode);
+        self.renamed.push((from.to_owned(), to.to_owned()));
+        Ok(())
+    }
+
+    /// All names become durable.
+    pub(super) fn sync_folder(&mut self) -> io::Result<()> {
+        match self.step(Step::SyncFolder, false) {
+            Verdict::Go => {
+                self.renamed.clear();
+                self.deleted.clear();
+                Ok(())
+            }
+            Verdict::Partly(_) | Verdict::No(_) => Err(io::Error::from_raw_os_error(EIO)),
+        }
     }
 }
 
@@ -387,6 +441,33 @@ mod tests {
                 assert!(count == 2 || (count == 0 && !told), "{count} rows after a crash at step {steps}");
             }
         }
+    }
+
+    #[test]
+    fn a_new_name_is_sure_only_after_its_folder_was_synced() {
+        let kept = |synced: bool| {
+            (0..50)
+                .filter(|seed| {
+                    disk(|disk| {
+                        disk.format(*seed);
+                        disk.files.insert("/new".to_owned(), Rc::default());
+                        disk.rename("/new", "/name").expect("a name");
+                        if synced {
+                            disk.sync_folder().expect("a sync");
+                        }
+                        // A kill alone makes nothing durable, and loses nothing.
+                        disk.kill();
+                        disk.boot(false);
+                        assert!(disk.files.contains_key("/name"));
+                        disk.kill();
+                        disk.boot(true);
+                        disk.files.contains_key("/name")
+                    })
+                })
+                .count()
+        };
+        assert_eq!(kept(true), 50);
+        assert!((1..50).contains(&kept(false)));
     }
 
     fn journal() -> Journal {

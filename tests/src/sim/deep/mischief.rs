@@ -19,6 +19,9 @@ impl World {
         if self.dice.one_in(6) {
             return self.takes_back();
         }
+        if self.dice.one_in(4) {
+            return self.regrets_a_retry();
+        }
         let commands = self.bad_ideas();
         let Some((actor, command)) = self.dice.pick(&commands).cloned() else { return self.idle() };
         self.deep_ask(&actor, &command).map(|_| ())
@@ -36,6 +39,25 @@ impl World {
             self.takes_back()?;
         }
         Ok(())
+    }
+
+    /// Somebody gives new budgets to what has failed and waits, so that it does not start meanwhile, and takes it back.
+    fn regrets_a_retry(&mut self) -> Result<(), Halt> {
+        let state = self.state();
+        let waits = state.open_contexts().filter(|context| {
+            let used = context.crashes + context.unavailables + context.fields.dispatch_failures;
+            let idle = state.bead(context.bead()).is_some_and(|entry| entry.work.live.is_none());
+            idle && (used > 0 || context.not_before.is_some())
+        });
+        let waits: Vec<String> = waits.map(|context| context.bead().to_string()).collect();
+        let Some(id) = self.dice.pick(&waits).cloned() else { return self.idle() };
+        self.deep_ask("op", &Command::Hold { id: id.clone(), held: true })?;
+        self.deep_ask("op", &Command::Retry { bead: id.clone() })?;
+        self.takes_back()?;
+        if self.dice.one_in(2) {
+            self.deep_ask("op", &Command::Redo)?;
+        }
+        self.deep_ask("op", &Command::Hold { id, held: false }).map(|_| ())
     }
 
     /// Somebody takes the last command back, or asks for each step of that himself.

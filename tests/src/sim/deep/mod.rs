@@ -11,6 +11,7 @@ pub(super) mod coverage;
 mod disk;
 mod mischief;
 mod outside;
+mod past;
 mod people;
 mod rounds;
 mod stage;

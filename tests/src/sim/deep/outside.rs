@@ -16,7 +16,8 @@ impl World {
         let answered = self.answers_actions()?;
         let sent = self.tries_webhooks()?;
         let worked = self.git_works()?;
-        Ok(told || mailed || answered || sent || worked)
+        let beside = self.others_work()?;
+        Ok(told || mailed || answered || sent || worked || beside)
     }
 
     fn fails(&mut self) -> bool {

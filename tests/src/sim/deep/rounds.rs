@@ -15,7 +15,7 @@ use super::around::{Around, Asked, Clocks, Desk, Shared};
 use super::coverage::Coverage;
 use super::disk::{Disk, Fault, disk};
 use super::stage::{Outside, Pool};
-use super::{config, town, vfs};
+use super::{config, past, town, vfs};
 use crate::sim::Broken;
 use crate::sim::daemon::Halt;
 use crate::sim::history::World;
@@ -34,25 +34,30 @@ pub(in crate::sim) struct Deep {
     /// Kept while no loop runs.
     nothing: State,
     wal_limit: u32,
+    seed: u64,
     /// What was durable when a sync was first seen to have failed.
     failed_sync: Option<Seq>,
 }
 
 /// What the disk says went wrong, and what that is counted as.
-const ROUTES_OF_THE_DISK: [(&str, &str); 6] = [
+const ROUTES_OF_THE_DISK: [(&str, &str); 10] = [
     ("middle of a Write", "torn-write"),
+    ("middle of a SyncFolder", "crash-in-folder-sync"),
     ("middle of a Sync", "crash-in-sync"),
     ("middle of a Truncate", "crash-in-truncate"),
     ("middle of a Delete", "crash-in-delete"),
     ("a Write fails", "failed-write"),
     ("a Sync fails", "failed-sync"),
+    ("middle of a Rename", "crash-in-rename"),
+    ("a SyncFolder fails", "failed-folder-sync"),
+    ("past.new again", "rename-lost"),
 ];
 
 /// A drain that takes more rounds than this spins.
 const MOST_ROUNDS: u32 = 600;
 
 /// Where the journal lies on the simulated disk.
-const JOURNAL: &str = "/town/journal.db";
+const JOURNAL: &str = past::JOURNAL;
 
 impl Deep {
     pub(in crate::sim) fn new(seed: u64, now: Timestamp) -> Self {
@@ -75,6 +80,7 @@ impl Deep {
             more_config: String::new(),
             nothing: State::default(),
             wal_limit: 8 + (seed % 60) as u32,
+            seed,
             failed_sync: None,
         }
     }
@@ -123,7 +129,7 @@ impl World {
         std::mem::swap(&mut self.story, &mut lent.story);
     }
 
-    fn lend(&mut self) {
+    pub(super) fn lend(&mut self) {
         let now = self.now;
         let clocks = &self.deep_mut().clocks;
         if now > clocks.wall() {
@@ -134,7 +140,7 @@ impl World {
         self.swap_with_around();
     }
 
-    fn take_back(&mut self) {
+    pub(super) fn take_back(&mut self) {
         self.swap_with_around();
         self.now = self.deep_mut().clocks.wall();
         for line in disk(|disk| std::mem::take(&mut disk.events)) {
@@ -146,7 +152,7 @@ impl World {
     }
 
     /// Lets something be done with the loop, among everything that is around it.
-    fn with_core<T>(&mut self, work: impl FnOnce(&mut Rehearsal) -> T) -> Result<T, Halt> {
+    pub(super) fn with_core<T>(&mut self, work: impl FnOnce(&mut Rehearsal) -> T) -> Result<T, Halt> {
         let Some(mut core) = self.deep_mut().core.take() else { return Err(Halt::Crash) };
         self.lend();
         let outcome = work(&mut core);
@@ -453,6 +459,7 @@ impl World {
         self.check_promises()?;
         // Its first round stores what it has decided since it read the journal.
         self.deep_idle()?;
+        self.check_past()?;
         Ok(self.oracle.check_recovered(self.state())?)
     }
 
@@ -461,6 +468,7 @@ impl World {
         let (town, journal, around) = (deep.town.clone(), deep.journal, Rc::clone(&deep.around));
         let (place, clocks) =
             (OtherDisk { vfs: vfs::NAME, wal_limit: deep.wal_limit }, Rc::clone(&deep.clocks));
+        let keeping = past::keeping(place, deep.seed);
         self.lend();
         let role = if self.now.as_millis() % 8 == 0 { ServerRole::Console } else { ServerRole::Daemon };
         let opened = Journal::open_on(place, Path::new(journal)).map_err(StoreError::from);
@@ -468,7 +476,7 @@ impl World {
         let is_sure = opened.is_ok();
         let opened = opened.map_err(OpenError::from).and_then(|journal| {
             let (pool, outside) = (Pool(Rc::clone(&around)), Outside(Rc::clone(&around)));
-            Rehearsal::open(&town, role, journal, Box::new(pool), clocks, Box::new(outside))
+            Rehearsal::open(&town, role, journal, Box::new(pool), clocks, Box::new(outside), keeping)
         });
         if is_sure {
             around.borrow_mut().catch_up();

@@ -338,6 +338,10 @@ impl Stage for Outside {
 
     fn poke(&mut self, _: Option<&str>) {}
 
+    fn beside(&mut self, work: Box<dyn FnOnce()>) {
+        self.order(|around| around.beside.push(work));
+    }
+
     fn end(&mut self) {
         let mut around = self.0.borrow_mut();
         around.tell(|| "the process ends itself: what is on disk is unknown".to_owned());

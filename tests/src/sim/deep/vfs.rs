@@ -11,6 +11,7 @@ use std::sync::Once;
 use rusqlite::ffi;
 
 use super::disk::{Disk, Inode, SECTOR, Step, Verdict, disk};
+use super::past;
 
 /// The name it is registered under.
 pub(super) const NAME: &str = "yard-simulated";
@@ -227,6 +228,8 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, _: c_int) -> c_int {
         Verdict::No(code) => {
             disk(|disk| {
                 if !disk.dead {
+                    // What cannot be copied is thrown away, and nobody is promised anything.
+                    disk.sync_failed |= !open.name.as_deref().is_some_and(past::is_unfinished);
                     open.inode.borrow_mut().sync_fails(&mut disk.dice);
                 }
             });

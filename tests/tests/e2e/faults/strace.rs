@@ -3,12 +3,8 @@
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
 
-use yard_tests::town::{Town, processes, wait_until, ym_binary};
-
-/// A stop that lasts so long will not end.
-const STUCK: Duration = Duration::from_secs(3);
+use yard_tests::town::{Town, wait_until, ym_binary};
 
 /// A process that strace watches, or strace itself where it joined one that ran already.
 pub(super) struct Traced {
@@ -65,34 +61,10 @@ impl Traced {
         (output.status, String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Lets go of the process it joined.
+    /// Lets go of everybody it joined. By SIGKILL, after which the system does: asked to leave, strace waits for each process
+    /// to stop, one after the other, and so for ever for one that waits itself, in its vfork, for a child that strace has
+    /// stopped already.
     pub(super) fn leave(mut self) {
-        let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
-        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
-        self.child.wait().expect("it ends");
-    }
-
-    /// Whether strace got stuck: it has stopped a child that was just forked, whose parent cannot die before that child
-    /// goes on, and waits for the parent. Seen once it may be about to go on.
-    pub(super) fn is_stuck(&self, since: &mut Option<Instant>) -> bool {
-        let field = |pid: u32, name: &str| {
-            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-            status.lines().find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()))
-        };
-        let tracer = self.child.id().to_string();
-        let held = |pid: u32| {
-            let ours = field(pid, "TracerPid:")? == tracer && field(pid, "State:")?.starts_with('t');
-            let parent = field(pid, "PPid:")?.parse().ok()?;
-            (ours && field(parent, "State:")?.starts_with('D')).then_some(())
-        };
-        let stuck = processes().into_iter().any(|pid| held(pid).is_some());
-        let first = *since.get_or_insert_with(Instant::now);
-        *since = Some(first).filter(|_| stuck);
-        stuck && first.elapsed() > STUCK
-    }
-
-    /// Kills strace, which lets go of everybody.
-    pub(super) fn break_off(mut self) {
         self.child.kill().expect("it is our child");
         self.child.wait().expect("it ends");
     }
