@@ -110,6 +110,9 @@ impl World {
         for convoy in state.convoys().filter(|convoy| convoy.staged.is_some()) {
             ideas.push((op(), sling(convoy.id.as_str())));
         }
+        for convoy in state.convoys().filter(|convoy| convoy.closed.is_some()) {
+            ideas.push((op(), Command::ConvoyReopen { id: convoy.id.to_string() }));
+        }
         ideas
     }
 }
