@@ -9,7 +9,7 @@ use yard_engine::command::AgentStatus;
 
 use crate::words;
 
-/// `ym agent`.
+// `ym agent`.
 #[derive(Debug, Args)]
 pub(crate) struct AgentArgs {
     /// The agent this is about [default: YM_AGENT]
@@ -20,7 +20,7 @@ pub(crate) struct AgentArgs {
     pub(crate) command: AgentCmd,
 }
 
-/// `ym agent …`
+// `ym agent …`
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum AgentCmd {
@@ -128,7 +128,7 @@ pub(crate) enum AgentCmd {
     },
 }
 
-/// `ym agent register`
+// `ym agent register`
 #[derive(Debug, Args)]
 pub(crate) struct AgentRegister {
     /// Its name, which is also its name as an assignee

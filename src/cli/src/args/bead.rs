@@ -103,7 +103,7 @@ impl Like {
     }
 }
 
-/// `ym bead add`
+// `ym bead add`
 #[derive(Debug, Args)]
 pub(crate) struct BeadAdd {
     /// One line saying what is to be done
@@ -137,7 +137,7 @@ pub(crate) struct BeadAdd {
     pub(crate) command: Vec<String>,
 }
 
-/// `ym bead update`
+// `ym bead update`
 #[derive(Debug, Args)]
 pub(crate) struct BeadUpdate {
     /// Which one

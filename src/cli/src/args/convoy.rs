@@ -135,7 +135,7 @@ pub(crate) enum ConvoyCmd {
     },
 }
 
-/// `ym convoy create`
+// `ym convoy create`
 #[derive(Debug, Args)]
 pub(crate) struct ConvoyCreate {
     /// What it is about; a bead here is taken as one, and the convoy named after it

@@ -166,7 +166,7 @@ pub(crate) enum RigCmd {
     },
 }
 
-/// `ym rig add`
+// `ym rig add`
 #[derive(Debug, Args)]
 pub(crate) struct RigAdd {
     /// Its name

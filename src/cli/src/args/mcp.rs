@@ -12,7 +12,7 @@ Codex, in ~/.codex/config.toml:
   args = [\"--town\", \"DIR\", \"mcp\", \"--as\", \"moss\"]
   tool_timeout_sec = 330      # inbox waits up to 300 seconds";
 
-/// `ym mcp`.
+// `ym mcp`.
 #[derive(Debug, Args)]
 pub(crate) struct McpArgs {
     /// The agent's name, unless a call says another [default: YM_AGENT]

@@ -71,7 +71,7 @@ pub(crate) struct Global {
     pub(crate) color: ColorChoice,
 }
 
-/// `ym demo`.
+// `ym demo`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DemoArgs {
     /// Progress lines and a summary, no console
@@ -102,7 +102,8 @@ pub(crate) enum ColorChoice {
     Never,
 }
 
-/// Every command.
+/// Every command. Each is made only when it is called, after all that is said of it here: a doc comment on a struct of
+/// arguments would take the place of that, so those have plain ones.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Cmd {

@@ -27,7 +27,7 @@ impl From<MergeWord> for Merge {
     }
 }
 
-/// `ym sling`
+// `ym sling`
 #[derive(Debug, Args)]
 pub(crate) struct SlingArgs {
     /// Beads, one epic or one convoy; the last may be a rig
@@ -101,7 +101,7 @@ pub(crate) struct SlingArgs {
     pub(crate) stdin: bool,
 }
 
-/// `ym add`
+// `ym add`
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
     /// A bead that must close first

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use yard_engine::money::Usd;
 use yard_engine::session::Session;
 
-/// `ym worker`.
+// `ym worker`.
 #[derive(Debug, Args)]
 pub(crate) struct WorkerArgs {
     /// The dispatch this is about [default: YM_DISPATCH, which every worker has]
@@ -15,7 +15,7 @@ pub(crate) struct WorkerArgs {
     pub(crate) command: WorkerCmd,
 }
 
-/// What a worker can say.
+// What a worker can say.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum WorkerCmd {

@@ -98,7 +98,8 @@ pub(crate) fn completions(session: &mut Session, shell: clap_complete::Shell) ->
 
 /// `ym man [COMMAND…]`
 pub(crate) fn man(session: &mut Session, words: &[String]) -> Done {
-    let root = whole().after_long_help(EXAMPLES);
+    let mut root = Cli::command().after_long_help(EXAMPLES);
+    root.build();
     let mut found = Some(&root);
     for word in words {
         found = found.and_then(|command| command.find_subcommand(word));
@@ -135,13 +136,27 @@ mod tests {
         fn look(command: &Command, path: &str) {
             for inner in command.get_subcommands() {
                 let path = format!("{path} {}", inner.get_name());
-                assert!(inner.get_about().is_some(), "{path} has no purpose");
+                let purpose = inner.get_about().map(ToString::to_string).unwrap_or_default();
+                // What stands above the arguments of a command would take the place of what is said of it.
+                assert!(
+                    !purpose.is_empty() && !purpose.starts_with('`'),
+                    "{path}: {purpose:?} is no purpose"
+                );
                 let example = inner.get_after_long_help().map(ToString::to_string).unwrap_or_default();
                 assert!(example.contains("ym "), "{path} has no example");
                 look(inner, &path);
             }
         }
         look(&whole(), "ym");
+    }
+
+    #[test]
+    fn what_is_said_of_a_command_outlasts_the_making_of_it() {
+        let whole = whole();
+        for said in Cli::command().get_subcommands() {
+            let made = whole.find_subcommand(said.get_name()).and_then(Command::get_about);
+            assert_eq!(made.map(ToString::to_string), said.get_about().map(ToString::to_string));
+        }
     }
 
     #[test]
