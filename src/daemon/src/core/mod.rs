@@ -321,7 +321,7 @@ impl Core {
     /// Has the state made anew; false if that cannot be.
     fn read_anew(&mut self) -> bool {
         let inputs = self.inputs();
-        // A rehearsal's journal can be read by nobody else.
+        // A rehearsal has one thread, and its state lies where it lies.
         self.stage.is_none()
             && self.store.read_anew(&self.town, move || {
                 inputs.send(Input::Nudge);
