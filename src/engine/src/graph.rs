@@ -5,21 +5,38 @@
 //! holds for a bead with such an edge and for every descendant (by parent-child) of an open bead that has one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 use crate::BeadId;
 use crate::bead::{Counts, DepKind, Dependency, End};
 use crate::state::State;
 
-/// Whether some beads may wait for themselves. While none do, which is the rule, nobody looks for cycles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Cycles {
-    /// None do.
-    #[default]
-    None,
+/// Whether some beads may wait for themselves. While none do, which is the rule, nobody looks for cycles. Where a short
+/// look at new edges could not tell, it is found out when somebody asks, once for however many edges came.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cycles(OnceLock<bool>);
+
+impl Cycles {
     /// Nobody has looked closely since edges were added.
-    Unknown,
-    /// Some did, at least once.
-    Possible,
+    const UNKNOWN: Self = Self(OnceLock::new());
+
+    /// Whether it is known that there are none.
+    pub(crate) fn are_ruled_out(&self) -> bool {
+        self.0.get() == Some(&false)
+    }
+
+    /// Many edges were added at once; cycles that were there stay.
+    pub(crate) fn doubt(&mut self) {
+        if self.are_ruled_out() {
+            *self = Self::UNKNOWN;
+        }
+    }
+}
+
+impl From<bool> for Cycles {
+    fn from(possible: bool) -> Self {
+        Self(possible.into())
+    }
 }
 
 /// Beads that are looked at for one edge before the question is put off.
@@ -258,9 +275,9 @@ impl State {
     }
 
     /// Notices whether this bead's edges close a cycle, be it through closed beads, which may be reopened. A look that
-    /// would take long is left for later: until `settle_cycles` there may be one.
+    /// would take long is left for whoever asks.
     pub(crate) fn watch_for_cycles(&mut self, id: &BeadId) {
-        if self.cycles != Cycles::None || !self.is_awaited(id) {
+        if !self.cycles.are_ruled_out() || !self.is_awaited(id) {
             return;
         }
         let Some(entry) = self.beads.get(id) else { return };
@@ -274,7 +291,7 @@ impl State {
         let mut seen: BTreeSet<&BeadId> = pending.iter().copied().collect();
         while let Some(next) = pending.pop() {
             if next == wanted {
-                return Cycles::Possible;
+                return Cycles::from(true);
             }
             let edges = self.beads.get(next).into_iter().flat_map(|entry| &entry.bead.dependencies);
             for edge in edges.filter(|d| d.kind.makes_wait()) {
@@ -283,21 +300,15 @@ impl State {
                 }
             }
             if seen.len() > SHORT_LOOK {
-                return Cycles::Unknown;
+                return Cycles::UNKNOWN;
             }
         }
-        Cycles::None
+        Cycles::from(false)
     }
 
-    /// Finds out what a short look could not: once per decision, however many edges it brought.
-    pub(crate) fn settle_cycles(&mut self) {
-        if self.cycles == Cycles::Unknown {
-            self.cycles = self.derive_cycles();
-        }
-    }
-
-    pub(crate) fn derive_cycles(&self) -> Cycles {
-        if self.derive_may_cycle() { Cycles::Possible } else { Cycles::None }
+    /// Whether some beads may wait for themselves.
+    pub(crate) fn may_cycle(&self) -> bool {
+        *self.cycles.0.get_or_init(|| self.derive_may_cycle())
     }
 
     /// Whether taking away, again and again, beads that wait for no other leaves some over.

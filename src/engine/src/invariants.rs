@@ -8,7 +8,6 @@ use crate::bead::DepKind;
 use crate::capacity::Limit;
 use crate::context::Context;
 use crate::dispatch::Dispatch;
-use crate::graph::Cycles;
 use crate::readiness::claimed_elsewhere;
 use crate::state::State;
 use crate::task::TaskIndex;
@@ -29,7 +28,7 @@ impl State {
         self.check_indexes()?;
         self.check_line()?;
         self.check_nothing_stale()?;
-        ensure(self.cycles != Cycles::None || !self.derive_may_cycle(), || {
+        ensure(!self.cycles.are_ruled_out() || !self.derive_may_cycle(), || {
             "a cycle went unnoticed".to_owned()
         })?;
         self.check_convoys()

@@ -4,7 +4,6 @@
 use crate::bead::{BeadEntry, BeadStatus, Verdict};
 use crate::context::{CloseReason, Context};
 use crate::dispatch::Recovery;
-use crate::graph::Cycles;
 use crate::merge::{MergeRequest, MergeStage};
 pub use crate::reason::{Reason, ReasonCode};
 use crate::settings::CostSettings;
@@ -261,7 +260,7 @@ impl State {
                 })?;
             }
         }
-        if self.cycles == Cycles::None {
+        if !self.may_cycle() {
             return Some(());
         }
         let around = waits.iter().find_map(|(holder, on)| Some((holder, self.waiting_path(on, holder)?)));

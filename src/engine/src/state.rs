@@ -167,7 +167,7 @@ impl State {
                 self.beads.set_counts(number, Counts { blocked, ..counts });
             }
         }
-        self.cycles = self.derive_cycles();
+        self.cycles = Cycles::default();
         for convoy in self.convoys.keys().cloned().collect::<Vec<_>>() {
             self.track(&convoy);
         }

@@ -64,7 +64,6 @@ impl<'a> Tx<'a> {
 
     /// What was decided.
     pub fn finish(self) -> Vec<Recorded> {
-        self.state.settle_cycles();
         self.state.beads.look_away();
         self.events
     }

@@ -19,7 +19,7 @@ use crate::BeadId;
 use crate::lookup::Numbers;
 
 /// So many beads are looked at together when many come.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 16;
 
 /// Beads by id. What belongs to a number stands in lists of their own, so that a walk goes only through what it needs.
 #[derive(Debug, Clone, Default)]
@@ -85,11 +85,9 @@ impl Names {
         self.free.push(number);
     }
 
-    /// The numbers of many ids. The processor fetches what it needs for several of them from memory at once, because
-    /// nothing waits for the one before: in large towns that is most of the time it takes.
+    /// The numbers of many ids, which are new ones if nobody named them before.
     fn give_numbers(&mut self, ids: &[&BeadId], numbers: &mut Vec<u32>) {
-        numbers.clear();
-        numbers.extend(ids.iter().map(|id| self.numbers.guess(*id).unwrap_or(u32::MAX)));
+        self.numbers.guess_all(ids, numbers);
         for (id, number) in ids.iter().zip(numbers) {
             if self.ids.get(*number as usize) != Some(*id) {
                 *number = self.give_number(id);
@@ -97,15 +95,17 @@ impl Names {
         }
     }
 
-    /// The numbers of ids that were named; as `give_numbers` does it.
-    fn find_all(&self, ids: &[&BeadId]) -> impl Iterator<Item = Option<u32>> {
-        let guesses: SmallVec<[Option<u32>; 4 * AT_ONCE]> =
-            ids.iter().map(|id| self.numbers.guess(*id)).collect();
-        ids.iter().zip(guesses).map(|(id, guess)| match guess {
-            Some(number) if self.ids[number as usize] == **id => guess,
-            Some(_) => self.find(*id),
-            None => None,
-        })
+    /// The numbers of ids that were named. Whoever asks for many mostly does so in their order, in which numbers follow
+    /// each other too, and then nothing has to be looked up.
+    fn find_all(&self, ids: &[&BeadId]) -> Vec<Option<u32>> {
+        let mut next = 0;
+        let find = |id: &&BeadId| {
+            let is_next = next < self.in_order && self.ids[next as usize] == **id;
+            let number = if is_next { Some(next) } else { self.find(*id) };
+            next = number.map_or(next, |number| number + 1);
+            number
+        };
+        ids.iter().map(find).collect()
     }
 
     #[inline]
@@ -331,7 +331,7 @@ impl Beads {
 
     /// The numbers of many ids, in the same order.
     pub(crate) fn numbers_of(&self, ids: &[&BeadId]) -> Vec<Option<u32>> {
-        ids.chunks(4 * AT_ONCE).flat_map(|some| self.names.find_all(some)).collect()
+        self.names.find_all(ids)
     }
 
     /// Every number is below this.
