@@ -3,8 +3,11 @@
 //!
 //! Promises: what is lined up runs only after the end of the dispatch it stands behind, in the same slot, so no limit is
 //! ever exceeded; its id is its own from then on, whatever becomes of it; it can be called back as long as no worker has
-//! taken it; it stands behind nobody that is less urgent than anything that waits, blocked or not. To everybody it is
-//! queued until the one before it has ended; that end makes it a dispatch like every other.
+//! taken it, and after whoever stands behind it; it stands behind nobody that is less urgent than anything that waits,
+//! blocked or not. To everybody it is queued until the one before it has ended; that end makes it a dispatch like every
+//! other. Two may stand behind one that runs, the second behind the first: while the disk takes longer than a run, one
+//! would not be enough. There is a second only where all work stands in one lane, because who comes after the first would
+//! else depend on who runs then.
 
 use std::collections::BTreeSet;
 
@@ -19,6 +22,30 @@ impl State {
     /// What is next in line, with the dispatch that it stands behind.
     pub fn lined_up(&self) -> impl Iterator<Item = (&DispatchId, &Dispatch)> {
         self.lined.iter()
+    }
+
+    /// Who is next behind a dispatch, which runs or is in line itself.
+    pub fn next_in_line(&self, after: &DispatchId) -> Option<&Dispatch> {
+        self.lined.get(after)
+    }
+
+    /// A start that is lined up, and the dispatch it stands behind.
+    fn place_in_line(&self, id: &DispatchId) -> Option<(&DispatchId, &Dispatch)> {
+        self.lined.iter().find(|(_, dispatch)| dispatch.id == *id)
+    }
+
+    /// Behind whom somebody may be lined up: one that runs, or the first in line behind one, if all that waits is of its
+    /// lane.
+    fn may_be_followed(&self, id: &DispatchId) -> Option<&Dispatch> {
+        let runs = |dispatch: &&Dispatch| {
+            dispatch.is_live() && dispatch.has_worker() && !dispatch.should_yield() && dispatch.task.is_none()
+        };
+        if let Some(running) = self.dispatch(id) {
+            return Some(running).filter(runs);
+        }
+        let (before, first) = self.place_in_line(id)?;
+        let stands_behind_a_run = self.dispatch(before).as_ref().is_some_and(runs);
+        (stands_behind_a_run && self.queue.has_only(&first.lane)).then_some(first)
     }
 
     /// How urgent the least urgent start is that is lined up.
@@ -40,12 +67,12 @@ impl State {
             && settings.cost == crate::settings::CostSettings::default()
     }
 
-    /// Who would start if this dispatch ended now, as far as that is certain: the head of the queue, if the slot that
+    /// Who would start if this dispatch ran and ended now, as far as that is certain: the head of the queue, if the slot that
     /// becomes free is all it needs, and nothing that waits is more urgent.
-    fn next_after(&self, running: &Dispatch) -> Option<ContextId> {
+    fn next_after(&self, before: &Dispatch) -> Option<ContextId> {
         let id = self.queue.head()?;
         let context = self.contexts.get(id)?;
-        let freed: BTreeSet<Limit> = running.limits().collect();
+        let freed: BTreeSet<Limit> = before.limits().collect();
         let fits = |limit: &Limit| {
             let room = self.room(limit);
             freed.contains(limit) && room.max.is_none_or(|max| room.active <= max)
@@ -72,8 +99,7 @@ impl State {
 
     /// It is in line no longer, for one reason or the other.
     pub(crate) fn leave_line(&mut self, id: &DispatchId) {
-        let after =
-            self.lined.iter().find(|(_, dispatch)| dispatch.id == *id).map(|(after, _)| after.clone());
+        let after = self.place_in_line(id).map(|(after, _)| after.clone());
         let Some(dispatch) = after.and_then(|after| self.lined.remove(&after)) else { return };
         if let Some(work) = self.work_mut(id.bead()) {
             work.lined = false;
@@ -85,17 +111,15 @@ impl State {
 }
 
 impl Tx<'_> {
-    /// Decides who follows in the slot of a dispatch that runs, if that is certain; whether somebody does.
+    /// Decides who follows in the slot of a dispatch that runs, or is next in line itself, if that is certain; whether
+    /// somebody does.
     pub fn line_up(&mut self, after: &DispatchId) -> bool {
         let state = self.state();
         if !state.may_line_up() || state.lined.contains_key(after) {
             return false;
         }
-        let runs = |dispatch: &&Dispatch| {
-            dispatch.is_live() && dispatch.has_worker() && !dispatch.should_yield() && dispatch.task.is_none()
-        };
-        let Some(running) = state.dispatch(after).filter(runs) else { return false };
-        let next = state.next_after(running).and_then(|context| state.start_of(&context, self.now()));
+        let Some(before) = state.may_be_followed(after) else { return false };
+        let next = state.next_after(before).and_then(|context| state.start_of(&context, self.now()));
         let Some(dispatch) = next.filter(|dispatch| dispatch.executor == LOCAL_EXECUTOR) else {
             return false;
         };
@@ -104,9 +128,10 @@ impl Tx<'_> {
         true
     }
 
-    /// Nobody has taken it, and nobody will: its context stands in the queue again.
+    /// Nobody has taken it, and nobody will: its context stands in the queue again. Whoever stood behind it was called
+    /// back before.
     pub fn called_back(&mut self, id: &DispatchId) {
-        if self.state().lined.values().any(|dispatch| dispatch.id == *id) {
+        if self.state().place_in_line(id).is_some() {
             self.emit(DispatchEvent::CalledBack { id: id.clone() });
         }
     }

@@ -256,6 +256,11 @@ impl Queue {
         self.classes.get(class)?.head().map(|(_, id)| id)
     }
 
+    /// Whether whoever could start next, now or later, stands in this lane.
+    pub(crate) fn has_only(&self, lane: &Lane) -> bool {
+        self.classes.keys().all(|class| class.lane == *lane)
+    }
+
     /// The best context of an explicit set, whatever its lane, that has room.
     pub(crate) fn pick_among<'a>(
         &self,

@@ -9,7 +9,8 @@ use super::oracle::Oracle;
 use super::workers::{Claim, Record, Workers};
 
 impl Oracle {
-    /// Somebody is lined up behind a dispatch that runs: he could start now, if only that one had ended.
+    /// Somebody is lined up behind a dispatch that runs, or behind the next there: he could start now, if only those
+    /// had ended.
     pub(super) fn check_lined_up(
         &self,
         next: &Dispatch,
@@ -17,8 +18,11 @@ impl Oracle {
         at: Timestamp,
     ) -> Result<(), Broken> {
         let id = &next.id;
-        let before = self.durable.dispatch(after).filter(|it| it.is_live() && it.has_worker());
-        let Some(before) = before else {
+        let runs = |id: &DispatchId| self.durable.dispatch(id).filter(|it| it.is_live() && it.has_worker());
+        let is_next =
+            |(running, next): &(&DispatchId, &Dispatch)| next.id == *after && runs(running).is_some();
+        let next_there = self.durable.lined_up().find(is_next).map(|(_, next)| next);
+        let Some(before) = runs(after).or(next_there) else {
             return Err(Broken(format!("{id} is in line behind {after}, which does not run")));
         };
         let alone =
@@ -81,8 +85,21 @@ impl Oracle {
         before.is_some_and(|after| workers.claims.get(after).is_none_or(over))
     }
 
+    /// Whether the log has somebody in line, who does not run yet.
+    pub(super) fn is_in_line(&self, id: &DispatchId) -> bool {
+        self.durable.lined_up().any(|(_, next)| next.id == *id)
+    }
+
+    /// Whether he stands behind one who is in line himself.
+    pub(super) fn is_second_in_line(&self, id: &DispatchId) -> bool {
+        self.durable.lined_up().any(|(after, next)| next.id == *id && self.is_in_line(after))
+    }
+
     /// Somebody could not be called back: nothing of what follows is the loop's fault.
     pub(super) fn excuses(&mut self, id: &DispatchId) {
         self.excused.insert(id.clone());
+        // Nor could those before him.
+        let before = self.durable.lined_up().find(|(_, next)| next.id == *id).map(|(after, _)| after.clone());
+        self.excused.extend(before);
     }
 }

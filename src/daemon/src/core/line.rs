@@ -47,14 +47,16 @@ impl Core {
         }
     }
 
-    /// Lines somebody up behind each short run.
+    /// Lines somebody up behind each short run, and behind whoever is next there and with his worker already.
     pub(super) fn line_up(&mut self) {
         if !self.pace.is_quick() || self.store.state().ready_count() == 0 {
             return;
         }
-        let running: Vec<DispatchId> = self.store.state().live_workers().map(|it| it.id.clone()).collect();
+        let state = self.store.state();
+        let next = state.lined_up().map(|(_, next)| &next.id);
+        let followed: Vec<DispatchId> = state.live_workers().map(|it| &it.id).chain(next).cloned().collect();
         let now = self.now;
-        for id in running {
+        for id in followed {
             self.store.decide(now, |tx| tx.line_up(&id));
         }
     }
@@ -91,8 +93,10 @@ impl Core {
 
     /// Takes everybody out of the line whom no worker has taken yet.
     pub(super) fn call_back_all(&mut self) {
-        for (after, next) in self.line() {
-            self.call_back(&after, &next);
+        let line = self.line();
+        let is_second = |id: &DispatchId| line.iter().any(|(_, next)| next == id);
+        for (after, next) in line.iter().filter(|(after, _)| !is_second(after)) {
+            self.call_back(after, next);
         }
     }
 
@@ -102,26 +106,53 @@ impl Core {
         lined_up.map(|(after, next)| (after.clone(), next.id.clone())).collect()
     }
 
+    /// Takes the one who is next behind a run out of the line, and first whoever stands behind him: nobody must find
+    /// himself next because the one before him has left.
     pub(super) fn call_back(&mut self, after: &DispatchId, next: &DispatchId) {
-        match self.pool.call_back(next, after) {
-            Ok(None) => self.store.decide(self.now, |tx| tx.called_back(next)),
-            // Its turn has come: the end of the one before is news that has not reached us yet.
-            Ok(Some(found)) => self.take_recovered(after, found),
-            Err(error) => warn!(dispatch = %next, %error, "cannot call it back"),
+        let second = self.store.state().next_in_line(next).map(|second| second.id.clone());
+        if let Some(second) = second
+            && !self.is_called_back(&second, &[after, next])
+        {
+            return;
         }
+        self.is_called_back(next, &[after]);
+    }
+
+    /// Calls one back who stands behind these. If his turn has come, so has their end, which is news that has not reached
+    /// us yet.
+    fn is_called_back(&mut self, id: &DispatchId, before: &[&DispatchId]) -> bool {
+        for ended in before {
+            match self.pool.call_back(id, ended) {
+                Ok(None) => {
+                    self.store.decide(self.now, |tx| tx.called_back(id));
+                    return true;
+                }
+                Ok(Some(found)) => self.take_recovered(ended, found),
+                Err(error) => {
+                    warn!(dispatch = %id, %error, "cannot call it back");
+                    return false;
+                }
+            }
+        }
+        false
     }
 
     /// Hears of somebody who is still in line; whether that was all there is to it.
     pub(super) fn take_line_report(&mut self, report: &WorkerReport) -> bool {
         let id = report.dispatch();
-        let Some((after, _)) = self.line().into_iter().find(|(_, next)| next == id) else { return false };
+        let line = self.line();
+        let Some(place) = line.iter().find(|(_, next)| next == id) else { return false };
+        // If it is the second, what is said of it is news of the first as well.
+        let (after, next) = line.iter().find(|(_, next)| *next == place.0).unwrap_or(place);
+        let is_followed = self.store.state().next_in_line(id).is_some();
         match report {
-            WorkerReport::NeverRan { .. } => {
+            WorkerReport::NeverRan { .. } if !is_followed => {
                 self.store.decide(self.now, |tx| tx.called_back(id));
                 self.pool.forget(id);
                 true
             }
-            WorkerReport::Running { .. }
+            WorkerReport::NeverRan { .. }
+            | WorkerReport::Running { .. }
             | WorkerReport::Isolated { .. }
             | WorkerReport::StepDone { .. }
             | WorkerReport::Metered { .. }
@@ -129,7 +160,7 @@ impl Core {
             | WorkerReport::Lost { .. }
             | WorkerReport::Ended { .. } => {
                 // Nobody begins before the one before has ended.
-                self.call_back(&after, id);
+                self.call_back(after, next);
                 // If that could not be found out, its claim keeps what it says until it can be.
                 self.line().iter().any(|(_, next)| next == id)
             }

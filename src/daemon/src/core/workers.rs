@@ -111,10 +111,8 @@ impl Core {
                 self.recover_worker(id);
             }
         }
-        for (after, next) in line {
-            if self.store.state().dispatch(&next).is_none() {
-                self.call_back(&after, &next);
-            }
+        self.call_back_all();
+        for (_, next) in line {
             if self.store.state().dispatch(&next).is_some_and(Dispatch::is_live) {
                 self.recover_worker(&next);
             }

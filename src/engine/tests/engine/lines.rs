@@ -3,6 +3,7 @@
 use yard_engine::command::SlingRequest;
 use yard_engine::money::Usd;
 use yard_engine::readiness::ReasonCode;
+use yard_engine::settings::Fairness;
 use yard_engine::{Command, DispatchId, Millis, Standing};
 
 use crate::town::Town;
@@ -55,6 +56,51 @@ fn there_is_one_place_in_line_behind_each() {
     assert_eq!(line_up(&mut town, "gt-a").as_deref(), Some("gt-b@1"));
     assert_eq!(line_up(&mut town, "gt-a").as_deref(), Some("gt-b@1"));
     assert_eq!(town.state.lined_up().count(), 1);
+}
+
+fn line_up_behind_next(town: &mut Town, first: &str) -> Option<String> {
+    let first = DispatchId::parse(first).expect("a dispatch id");
+    town.act(|tx| tx.line_up(&first));
+    town.state.next_in_line(&first).map(|second| second.id.to_string())
+}
+
+#[test]
+fn a_second_may_stand_behind_who_is_next_and_no_third() {
+    let mut town = one_slot(&["gt-b", "gt-c", "gt-d"]);
+    line_up(&mut town, "gt-a");
+    assert_eq!(line_up_behind_next(&mut town, "gt-b@1").as_deref(), Some("gt-c@1"));
+    assert_eq!(line_up_behind_next(&mut town, "gt-c@1"), None);
+    assert_eq!(town.state.live_count(), 1, "nobody of them takes a slot");
+    town.exits_ok("gt-a");
+    town.runs("gt-b");
+    assert_eq!(town.standing("gt-c"), Standing::Queued, "it is not its turn");
+    assert_eq!(line_up_behind_next(&mut town, "gt-c@1").as_deref(), Some("gt-d@1"));
+    town.exits_ok("gt-b");
+    town.exits_ok("gt-c");
+    town.exits_ok("gt-d");
+    assert_eq!(town.standing("gt-d"), Standing::Closed);
+}
+
+#[test]
+fn a_second_has_its_turn_also_when_who_was_next_never_ran() {
+    let mut town = one_slot(&["gt-b", "gt-c"]);
+    line_up(&mut town, "gt-a");
+    line_up_behind_next(&mut town, "gt-b@1");
+    town.exits_ok("gt-a");
+    town.never_ran("gt-b");
+    assert_eq!(town.live("gt-c").to_string(), "gt-c@1");
+}
+
+#[test]
+fn nobody_is_second_where_who_comes_then_depends_on_who_runs() {
+    let mut town = one_slot(&[]);
+    town.configure(|s| s.fairness = Fairness::Agent);
+    town.beads(&["gt-b", "gt-c", "gt-d"]);
+    for (id, agent) in [("gt-b", "amp"), ("gt-c", "amp"), ("gt-d", "pi")] {
+        town.sling_with(id, |request: &mut SlingRequest| request.agent = Some(agent.to_owned()));
+    }
+    assert_eq!(line_up(&mut town, "gt-a").as_deref(), Some("gt-b@1"));
+    assert_eq!(line_up_behind_next(&mut town, "gt-b@1"), None, "pi may be served first by then");
 }
 
 #[test]

@@ -312,7 +312,7 @@ fn attend_shim(shared: &Shared, table: &mut Table, token: u64, tasks: &mut Vec<T
     table.idle.retain(|&idle| idle != token);
     if let Some(Watched::Shim(shim)) = table.watched.get_mut(&token) {
         let why = shim.last_words.take().unwrap_or_else(|| DIED_EARLY.to_owned());
-        for dispatch in [shim.dispatch.take(), shim.next.take()].into_iter().flatten() {
+        for dispatch in shim.dispatch.take().into_iter().chain(shim.next.drain(..)) {
             if let Some(live) = table.live.get_mut(&dispatch) {
                 live.shim = None;
             }
@@ -331,7 +331,7 @@ fn release(shared: &Shared, table: &mut Table, token: u64, dispatch: &DispatchId
         // It was called back before its turn came.
         return;
     }
-    shim.dispatch = shim.next.take();
+    shim.dispatch = shim.next.pop_front();
     if shim.dispatch.is_some() {
         return;
     }

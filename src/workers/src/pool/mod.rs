@@ -145,7 +145,7 @@ impl LocalPool {
         handed
     }
 
-    /// Gives a dispatch that is lined up to the shim that runs another, to be begun when that has ended; if it has ended
+    /// Gives a dispatch that is lined up to the shim that has another, to be begun when that has ended; if it has ended
     /// already, to any. An error means that it was not handed over and will never start.
     pub fn start_after(&mut self, order: StartOrder, after: &DispatchId) -> io::Result<()> {
         let busy = match self.shared.table().live.get(after) {
@@ -161,7 +161,7 @@ impl LocalPool {
         spec.cwd = std::path::absolute(&spec.cwd)?;
         let path = self.shared.claim(&dispatch);
         claim::create(&path)?;
-        let handed = self.encode(&dispatch, &path, spec).and_then(|()| self.hand_to(token, &dispatch));
+        let handed = self.encode(&dispatch, &path, spec).and_then(|()| self.hand_to(token, &dispatch, after));
         if handed.is_err() {
             self.revoke_unsent(&dispatch, &path)?;
         }
@@ -169,15 +169,18 @@ impl LocalPool {
     }
 
     /// Sends `self.frame` to a shim that is busy.
-    fn hand_to(&mut self, token: u64, dispatch: &DispatchId) -> io::Result<()> {
+    fn hand_to(&mut self, token: u64, dispatch: &DispatchId, after: &DispatchId) -> io::Result<()> {
         let mut table = self.shared.table();
         let Some(Watched::Shim(shim)) = table.watched.get_mut(&token) else {
             return Err(io::ErrorKind::NotConnected.into());
         };
-        if shim.next.is_some() || sys::transmit(&shim.socket, &self.frame)? != self.frame.len() {
+        if shim.next.back().or(shim.dispatch.as_ref()) != Some(after) {
+            return Err(io::Error::other("somebody else is next there"));
+        }
+        if sys::transmit(&shim.socket, &self.frame)? != self.frame.len() {
             return Err(io::Error::new(io::ErrorKind::WriteZero, "the order was cut off"));
         }
-        shim.next = Some(dispatch.clone());
+        shim.next.push_back(dispatch.clone());
         table.live.insert(dispatch.clone(), Live { shim: Some(token), running: None });
         Ok(())
     }
@@ -195,7 +198,7 @@ impl LocalPool {
         let mut table = self.shared.table();
         let token = table.live.remove(dispatch).and_then(|live| live.shim);
         if let Some(Watched::Shim(shim)) = token.and_then(|token| table.watched.get_mut(&token)) {
-            shim.next = None;
+            shim.next.retain(|next| next != dispatch);
         }
         drop(table);
         self.forget(dispatch);

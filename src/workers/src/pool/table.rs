@@ -1,6 +1,6 @@
 //! Who works on what: the connections and dispatches of a pool, shared with the threads that follow dead shims.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
@@ -18,15 +18,15 @@ pub(super) struct Shim {
     pub inbox: Inbox,
     /// What it works on.
     pub dispatch: Option<DispatchId>,
-    /// What it works on after that.
-    pub next: Option<DispatchId>,
+    /// What it works on after that, in this order.
+    pub next: VecDeque<DispatchId>,
     /// What it said before its connection ended.
     pub last_words: Option<String>,
 }
 
 impl Shim {
     pub(super) fn new(socket: UnixStream, dispatch: Option<DispatchId>) -> Self {
-        Self { socket, inbox: Inbox::default(), dispatch, next: None, last_words: None }
+        Self { socket, inbox: Inbox::default(), dispatch, next: VecDeque::new(), last_words: None }
     }
 }
 

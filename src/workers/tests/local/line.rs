@@ -42,6 +42,23 @@ pub(crate) fn who_is_called_back_never_starts_and_the_shim_goes_on_with_others()
     assert!(yard.rest().iter().all(|report| report.dispatch() != &id("gt-b@1")));
 }
 
+pub(crate) fn two_in_line_begin_one_after_the_other_in_the_same_shim() {
+    let mut yard = Yard::new();
+    yard.start("gt-a@1", &["while [ ! -e go ]; do sleep 0.01; done"]);
+    let shim = parent(yard.running("gt-a@1"));
+    line_up(&mut yard, "gt-b@1", "gt-a@1", "echo b >> order");
+    line_up(&mut yard, "gt-c@1", "gt-b@1", "echo c >> order; while [ ! -e on ]; do sleep 0.01; done");
+    let spec = yard.spec("gt-d@1", &["true"]);
+    let order = StartOrder { dispatch: id("gt-d@1"), spec, surface: Surface::None };
+    assert!(yard.pool().start_after(order, &id("gt-b@1")).is_err(), "that place is taken");
+    std::fs::write(yard.file("go"), "").expect("written");
+    assert_eq!(yard.ended("gt-b@1").code, Some(0));
+    assert_eq!(parent(yard.running("gt-c@1")), shim);
+    std::fs::write(yard.file("on"), "").expect("written");
+    assert_eq!(yard.ended("gt-c@1").code, Some(0));
+    assert_eq!(std::fs::read_to_string(yard.file("order")).expect("written"), "b\nc\n");
+}
+
 pub(crate) fn who_cannot_be_called_back_any_more_tells_how_the_one_before_ended() {
     let mut yard = Yard::new();
     yard.start("gt-a@1", &["while [ ! -e go ]; do sleep 0.01; done; exit 7"]);

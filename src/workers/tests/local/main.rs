@@ -42,6 +42,7 @@ tests! {
         a_cooked_formula_runs_and_its_values_stay_text;
     line:
         who_is_in_line_begins_in_the_same_shim_when_the_one_before_has_ended,
+        two_in_line_begin_one_after_the_other_in_the_same_shim,
         who_is_called_back_never_starts_and_the_shim_goes_on_with_others,
         who_cannot_be_called_back_any_more_tells_how_the_one_before_ended,
         who_is_in_line_behind_a_dead_shim_never_runs;
@@ -104,7 +105,8 @@ const LINUX_ONLY: [&str; 8] = [
 ];
 
 /// What is about pooled shims, their connections and their empty input, and one that `windows` has its own way of.
-const LOCAL_ONLY: [&str; 11] = [
+const LOCAL_ONLY: [&str; 12] = [
+    "line::two_in_line_begin_one_after_the_other_in_the_same_shim",
     "line::who_is_in_line_begins_in_the_same_shim_when_the_one_before_has_ended",
     "line::who_is_called_back_never_starts_and_the_shim_goes_on_with_others",
     "line::who_cannot_be_called_back_any_more_tells_how_the_one_before_ended",

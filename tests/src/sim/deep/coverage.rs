@@ -14,11 +14,12 @@ pub struct Coverage {
 }
 
 /// Every way to recover, and every fault that needs one.
-const ROUTES: [&str; 42] = [
+const ROUTES: [&str; 45] = [
     "absent-revoked",
     "adopted",
     "called-back",
     "called-back-too-late",
+    "called-back-with-the-second",
     "checkpoint",
     "checkpoint-restored",
     "claim-unreadable",
@@ -51,10 +52,12 @@ const ROUTES: [&str; 42] = [
     "rename-lost",
     "revoked",
     "revoked-before",
+    "second-has-begun",
     "start-failed",
     "stop-not-passed-on",
     "tail-replayed",
     "torn-write",
+    "two-in-line",
     "unfinished-copy-cleared-away",
     "writable-again",
 ];

@@ -186,6 +186,9 @@ impl Workers for Pool {
             return Err(io::Error::other("the order was cut off"));
         }
         around.tell(|| format!("{id} waits behind {after}"));
+        if around.lent.oracle.is_in_line(after) {
+            around.coverage.route("two-in-line");
+        }
         around.own.insert(id);
         around.may_crash("after somebody was handed on");
         Ok(())
@@ -210,10 +213,16 @@ impl Workers for Pool {
             let found = around.examine(after);
             around.tell(|| format!("{id} has begun; claim of {after}: {found:?}"));
             around.coverage.route("called-back-too-late");
+            if around.lent.oracle.is_in_line(after) {
+                around.coverage.route("second-has-begun");
+            }
             return Ok(Some(found));
         }
         around.tell(|| format!("{id} is called back"));
         around.coverage.route("called-back");
+        if around.lent.oracle.is_second_in_line(id) {
+            around.coverage.route("called-back-with-the-second");
+        }
         around.lent.workers.revoke(id);
         around.own.remove(id);
         around.may_crash("after one in line was revoked");
