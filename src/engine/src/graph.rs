@@ -12,14 +12,12 @@ use crate::bead::{Counts, DepKind, Dependency, End};
 use crate::state::State;
 
 /// Whether some beads may wait for themselves. While none do, which is the rule, nobody looks for cycles. Where a short
-/// look at new edges could not tell, it is found out when somebody asks, once for however many edges came.
+/// look at new edges could not tell, it is found out when somebody asks, once for however many edges came; until then it
+/// is not known, as in the beginning.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cycles(OnceLock<bool>);
 
 impl Cycles {
-    /// Nobody has looked closely since edges were added.
-    const UNKNOWN: Self = Self(OnceLock::new());
-
     /// Whether it is known that there are none.
     pub(crate) fn are_ruled_out(&self) -> bool {
         self.0.get() == Some(&false)
@@ -28,7 +26,7 @@ impl Cycles {
     /// Many edges were added at once; cycles that were there stay.
     pub(crate) fn doubt(&mut self) {
         if self.are_ruled_out() {
-            *self = Self::UNKNOWN;
+            *self = Self::default();
         }
     }
 }
@@ -300,7 +298,7 @@ impl State {
                 }
             }
             if seen.len() > SHORT_LOOK {
-                return Cycles::UNKNOWN;
+                return Cycles::default();
             }
         }
         Cycles::from(false)
