@@ -12,7 +12,7 @@ use yard_engine::worktree::Worktree;
 use yard_engine::{
     AgentName, AlertId, BeadId, DispatchId, Millis, RigName, Settings, SourceReading, Timestamp,
 };
-use yard_workers::{LocalPool, Recovered, StartOrder, Waker};
+use yard_workers::{LinePlace, LocalPool, Recovered, StartOrder, Waker};
 
 use crate::branches::GitJob;
 use crate::clock::Time;
@@ -42,8 +42,8 @@ pub trait Workers {
     fn recover(&mut self, dispatch: &DispatchId) -> io::Result<Recovered>;
     /// Closes the windows of dispatches that are over.
     fn close_leftover_windows(&mut self);
-    /// Gives a dispatch that is lined up to the worker that runs another.
-    fn start_after(&mut self, order: StartOrder, after: &DispatchId) -> io::Result<()>;
+    /// Gives a dispatch that is lined up to the worker that has another, which runs or is in line itself.
+    fn start_after(&mut self, order: StartOrder, after: &DispatchId, place: LinePlace) -> io::Result<()>;
     /// Takes a dispatch out of the line behind another; if it is too late for that, how the other ended.
     fn call_back(&mut self, dispatch: &DispatchId, after: &DispatchId) -> io::Result<Option<Recovered>>;
     /// Dispatches that have a claim although nobody knows of them.
@@ -105,8 +105,8 @@ impl Workers for LocalPool {
         Self::close_leftover_windows(self);
     }
 
-    fn start_after(&mut self, order: StartOrder, after: &DispatchId) -> io::Result<()> {
-        Self::start_after(self, order, after)
+    fn start_after(&mut self, order: StartOrder, after: &DispatchId, place: LinePlace) -> io::Result<()> {
+        Self::start_after(self, order, after, place)
     }
 
     fn call_back(&mut self, dispatch: &DispatchId, after: &DispatchId) -> io::Result<Option<Recovered>> {

@@ -28,9 +28,7 @@ impl State {
         self.check_indexes()?;
         self.check_line()?;
         self.check_nothing_stale()?;
-        ensure(!self.cycles.are_ruled_out() || !self.derive_may_cycle(), || {
-            "a cycle went unnoticed".to_owned()
-        })?;
+        ensure(self.may_cycle() || !self.derive_may_cycle(), || "a cycle went unnoticed".to_owned())?;
         self.check_convoys()
     }
 
@@ -189,7 +187,7 @@ impl State {
         self.check_watched()
     }
 
-    /// Who is in line stands behind somebody that runs, and nobody else believes to be in line.
+    /// Who is in line stands behind somebody that runs, or that is next there, and nobody else believes to be in line.
     fn check_line(&self) -> Result<(), Violation> {
         for (after, next) in self.lined_up() {
             let runs = |id: &DispatchId| self.dispatch(id).is_some_and(Dispatch::is_live);

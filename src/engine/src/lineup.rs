@@ -4,10 +4,11 @@
 //! Promises: what is lined up runs only after the end of the dispatch it stands behind, in the same slot, so no limit is
 //! ever exceeded; its id is its own from then on, whatever becomes of it; it can be called back as long as no worker has
 //! taken it, and after whoever stands behind it; it stands behind nobody that is less urgent than anything that waits,
-//! blocked or not. To everybody it is queued until the one before it has ended; that end makes it a dispatch like every
+//! blocked or not; as soon as there is room for it elsewhere, or the run before it takes long, it is for the caller to call
+//! it back. To everybody it is queued until the one before it has ended; that end makes it a dispatch like every
 //! other. Two may stand behind one that runs, the second behind the first: while the disk takes longer than a run, one
-//! would not be enough. There is a second only where all work stands in one lane, because who comes after the first would
-//! else depend on who runs then.
+//! would not be enough. There is a second only where all that is ready stands in one lane, because who comes after the first
+//! would else depend on who runs then.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ use crate::context::Context;
 use crate::dispatch::{Dispatch, DispatchEvent, LOCAL_EXECUTOR, StopReason};
 use crate::state::State;
 use crate::tx::Tx;
-use crate::{ContextId, DispatchId};
+use crate::{ContextId, DispatchId, Timestamp};
 
 impl State {
     /// What is next in line, with the dispatch that it stands behind.
@@ -46,6 +47,23 @@ impl State {
         let (before, first) = self.place_in_line(id)?;
         let stands_behind_a_run = self.dispatch(before).as_ref().is_some_and(runs);
         (stands_behind_a_run && self.queue.has_only(&first.lane)).then_some(first)
+    }
+
+    /// Whether one who is in line could start now, without waiting for anybody's end.
+    pub fn finds_room(&self, next: &Dispatch) -> bool {
+        next.limits().all(|limit| self.room(&limit).has_room())
+    }
+
+    /// Those who are first in line and had better not be, with the dispatches they stand behind: there is room for them, or
+    /// for the second behind them, or the run before them began before that time and takes longer than was expected.
+    pub fn stuck_in_line(&self, long_since: Timestamp) -> impl Iterator<Item = (&DispatchId, &Dispatch)> {
+        self.lined_up().filter(move |(after, next)| {
+            let Some(before) = self.dispatch(after) else { return false };
+            let second = self.next_in_line(&next.id);
+            before.started_at < long_since
+                || self.finds_room(next)
+                || second.is_some_and(|second| self.finds_room(second))
+        })
     }
 
     /// How urgent the least urgent start is that is lined up.
@@ -131,7 +149,7 @@ impl Tx<'_> {
     /// Nobody has taken it, and nobody will: its context stands in the queue again. Whoever stood behind it was called
     /// back before.
     pub fn called_back(&mut self, id: &DispatchId) {
-        if self.state().place_in_line(id).is_some() {
+        if self.state().place_in_line(id).is_some() && self.state().next_in_line(id).is_none() {
             self.emit(DispatchEvent::CalledBack { id: id.clone() });
         }
     }

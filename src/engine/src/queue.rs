@@ -256,7 +256,7 @@ impl Queue {
         self.classes.get(class)?.head().map(|(_, id)| id)
     }
 
-    /// Whether whoever could start next, now or later, stands in this lane.
+    /// Whether everybody who is ready stands in this lane.
     pub(crate) fn has_only(&self, lane: &Lane) -> bool {
         self.classes.keys().all(|class| class.lane == *lane)
     }

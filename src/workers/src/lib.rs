@@ -37,7 +37,7 @@ pub use git::{
     Composed, Condemned, GitError, Landed, MergeOrder, OLDEST_GIT, branches_under, compose, disk_use,
     git_version, is_in_base, land, remove_worktree,
 };
-pub use pool::{Helper, LocalPool, Waker};
+pub use pool::{Helper, LinePlace, LocalPool, Waker};
 pub use preset::{AgentPreset, Place, PresetError, Presets, Saying, Sign, TextPlace};
 pub use record::{ExitCause, ExitRecord, YIELDED};
 pub use report::{Recovered, WorkerReport};

@@ -2,7 +2,7 @@
 
 use yard_engine::context::Context;
 use yard_engine::dispatch::Dispatch;
-use yard_engine::{DispatchId, Timestamp};
+use yard_engine::{DispatchId, State, Timestamp};
 
 use super::Broken;
 use super::oracle::Oracle;
@@ -63,6 +63,16 @@ impl Oracle {
         if self.inherit.contains(id) { Ok(()) } else { self.check_room(dispatch) }
     }
 
+    /// Nobody stays in line for whom there is room, except who could not be called back.
+    pub(super) fn check_nobody_is_stuck(&self, state: &State) -> Result<(), Broken> {
+        let mut line = state.lined_up().filter(|(_, next)| !self.excused.contains(&next.id));
+        let stuck = line.find(|(_, next)| state.finds_room(next));
+        let words = |(after, next): (&DispatchId, &Dispatch)| {
+            Broken(format!("{} waits behind {after}, and there is room", next.id))
+        };
+        stuck.map_or(Ok(()), |stuck| Err(words(stuck)))
+    }
+
     /// Who is called back has not begun, and nobody will begin him.
     pub(super) fn check_called_back(&self, id: &DispatchId, workers: &Workers) -> Result<(), Broken> {
         let in_line = self.durable.lined_up().any(|(_, next)| next.id == *id);
@@ -79,10 +89,20 @@ impl Oracle {
 
     /// Whether somebody in line may begin, although the log does not say yet that it is his turn.
     pub(super) fn is_its_turn(&self, id: &DispatchId, workers: &Workers) -> bool {
-        let before = self.durable.lined_up().find(|(_, next)| next.id == *id).map(|(after, _)| after);
         // A claim that says anything at all, be it only that it should stop, is begun by nobody any more.
         let over = |claim: &Claim| !claim.held && (claim.record != Record::Empty || claim.stop);
-        before.is_some_and(|after| workers.claims.get(after).is_none_or(over))
+        let before = |id: &DispatchId| self.durable.lined_up().find(|(_, next)| next.id == *id);
+        let Some((mut after, _)) = before(id) else { return false };
+        // All who stand before him are over, not only the last of them.
+        loop {
+            if !workers.claims.get(after).is_none_or(over) {
+                return false;
+            }
+            match before(after) {
+                Some((earlier, _)) => after = earlier,
+                None => return true,
+            }
+        }
     }
 
     /// Whether the log has somebody in line, who does not run yet.

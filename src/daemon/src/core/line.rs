@@ -1,5 +1,5 @@
-//! Next in line: while runs are short, the start that follows each of them is on disk, and with its worker, before it
-//! ends. Whatever might change who is next calls all of that back first, before it is decided or at the latest before it
+//! Next in line: while runs are short, one or two starts that follow each of them are on disk, and with its worker, before
+//! it ends. Whatever might change who is next calls all of that back first, before it is decided or at the latest before it
 //! is on disk, so that nobody who was told of a pause or a hold sees a start after it.
 
 use tracing::warn;
@@ -9,8 +9,8 @@ use yard_engine::context::ContextEvent;
 use yard_engine::dispatch::Dispatch;
 use yard_engine::task::TaskEvent;
 use yard_engine::town::TownEvent;
-use yard_engine::{DispatchId, Event, Millis};
-use yard_workers::WorkerReport;
+use yard_engine::{DispatchId, Event, Millis, Timestamp};
+use yard_workers::{LinePlace, WorkerReport};
 
 use super::Core;
 use crate::input::Input;
@@ -53,8 +53,10 @@ impl Core {
             return;
         }
         let state = self.store.state();
+        let long_since = self.long_since();
+        let running = state.live_workers().filter(|it| it.started_at >= long_since).map(|it| &it.id);
         let next = state.lined_up().map(|(_, next)| &next.id);
-        let followed: Vec<DispatchId> = state.live_workers().map(|it| &it.id).chain(next).cloned().collect();
+        let followed: Vec<DispatchId> = running.chain(next).cloned().collect();
         let now = self.now;
         for id in followed {
             self.store.decide(now, |tx| tx.line_up(&id));
@@ -91,6 +93,20 @@ impl Core {
         self.store.pending().iter().any(|recorded| disturbs(&recorded.event))
     }
 
+    /// What began before this is no short run.
+    fn long_since(&self) -> Timestamp {
+        Timestamp::from_millis(self.now.as_millis().saturating_sub(SHORT.0.cast_signed()))
+    }
+
+    /// Takes those out of the line for whom there is room elsewhere, or who stand behind a run that is not short.
+    pub(super) fn call_back_stuck(&mut self) {
+        let stuck = self.store.state().stuck_in_line(self.long_since());
+        let stuck: Vec<_> = stuck.map(|(after, next)| (after.clone(), next.id.clone())).collect();
+        for (after, next) in stuck {
+            self.call_back(&after, &next);
+        }
+    }
+
     /// Takes everybody out of the line whom no worker has taken yet.
     pub(super) fn call_back_all(&mut self) {
         let line = self.line();
@@ -115,7 +131,10 @@ impl Core {
         {
             return;
         }
-        self.is_called_back(next, &[after]);
+        // Its turn may have come meanwhile.
+        if self.store.state().dispatch(next).is_none() {
+            self.is_called_back(next, &[after]);
+        }
     }
 
     /// Calls one back who stands behind these. If his turn has come, so has their end, which is news that has not reached
@@ -132,6 +151,10 @@ impl Core {
                     warn!(dispatch = %id, %error, "cannot call it back");
                     return false;
                 }
+            }
+            if self.store.state().dispatch(ended).is_none_or(Dispatch::is_live) {
+                // It could not be found out how it ended.
+                return false;
             }
         }
         false
@@ -170,11 +193,15 @@ impl Core {
     /// Gives what is lined up to the worker that has the slot.
     pub(super) fn hand_on(&mut self, dispatch: &Dispatch, after: &DispatchId) {
         let order = launch::order(self.store.state(), &self.town, &self.sources, dispatch);
+        let runs = self.store.state().dispatch(after).is_some();
+        let place = if runs { LinePlace::First } else { LinePlace::Second };
         let handed = order.and_then(|order| {
             self.note_steps(&order);
-            self.pool.start_after(order, after).map_err(|error| error.to_string())
+            self.pool.start_after(order, after, place).map_err(|error| error.to_string())
         });
         if let Err(why) = handed {
+            // What failed once would fail again in the next turn: that is left to its start.
+            self.pace = Pace::default();
             let dispatch = dispatch.id.clone();
             self.own_reports.push(WorkerReport::NeverRan { dispatch, why });
         }

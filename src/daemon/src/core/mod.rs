@@ -473,6 +473,7 @@ impl Core {
         if self.line_is_disturbed() {
             self.call_back_all();
         }
+        self.call_back_stuck();
         if self.dispatches() {
             self.store.decide(now, |tx| {
                 tx.pass(Scope::Everything, None);

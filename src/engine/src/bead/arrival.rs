@@ -165,6 +165,8 @@ mod tests {
             let [earlier, later] = [1_000, 2_000].map(Timestamp::from_millis);
             let mut at_once = State::default();
             beads[..before].iter().for_each(|bead| observe(&mut at_once, bead, earlier));
+            // Whoever knows that there are none looks at each that comes.
+            at_once.may_cycle();
             let mut one_by_one = at_once.clone();
             at_once.apply_arrivals(&beads[before..], later);
             beads[before..].iter().for_each(|bead| observe(&mut one_by_one, bead, later));

@@ -273,7 +273,9 @@ pub(crate) fn happens(yard: &mut Yard, happening: &Happening) {
             town.pass();
         }
         Happening::LinedUp(nth) => {
-            let Some(id) = town.state.live_workers().nth(*nth).map(|it| it.id.clone()) else { return };
+            let next = town.state.lined_up().map(|(_, next)| &next.id);
+            let followed = town.state.live_workers().map(|it| &it.id).chain(next).nth(*nth).cloned();
+            let Some(id) = followed else { return };
             town.act(|tx| tx.line_up(&id));
         }
         Happening::CalledBack(nth) => {

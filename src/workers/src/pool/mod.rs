@@ -64,6 +64,15 @@ pub struct LocalPool {
     opener: Option<Opener>,
 }
 
+/// Where a dispatch stands in line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinePlace {
+    /// Behind one that was started.
+    First,
+    /// Behind one that is in line itself.
+    Second,
+}
+
 /// Ends a wait of [`LocalPool::attend`] early, from any thread.
 #[derive(Debug, Clone)]
 pub struct Waker(Arc<UnixStream>);
@@ -146,10 +155,12 @@ impl LocalPool {
     }
 
     /// Gives a dispatch that is lined up to the shim that has another, to be begun when that has ended; if it has ended
-    /// already, to any. An error means that it was not handed over and will never start.
-    pub fn start_after(&mut self, order: StartOrder, after: &DispatchId) -> io::Result<()> {
+    /// already, to any, unless that one was in line itself. An error means that it was not handed over and will never start.
+    pub fn start_after(&mut self, order: StartOrder, after: &DispatchId, place: LinePlace) -> io::Result<()> {
         let busy = match self.shared.table().live.get(after) {
-            None => None,
+            None if place == LinePlace::First => None,
+            // It may be out of the books because it never ran: that says nothing about the slot.
+            None => return Err(io::Error::new(io::ErrorKind::NotConnected, "that one is in line no longer")),
             Some(Live { shim: Some(token), .. }) => Some(*token),
             Some(Live { shim: None, .. }) => {
                 return Err(io::Error::new(io::ErrorKind::NotConnected, "that one is not ours"));

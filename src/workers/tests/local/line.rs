@@ -1,6 +1,6 @@
 //! Next in line: an order given to a shim that is still busy. Only pooled shims take one.
 
-use yard_workers::{Recovered, StartOrder, Surface, WorkerReport};
+use yard_workers::{LinePlace, Recovered, StartOrder, Surface, WorkerReport};
 
 use crate::yard::{Yard, eventually, id, kill, parent};
 
@@ -8,7 +8,7 @@ use crate::yard::{Yard, eventually, id, kill, parent};
 fn line_up(yard: &mut Yard, dispatch: &str, after: &str, script: &str) {
     let spec = yard.spec(dispatch, &[script]);
     let order = StartOrder { dispatch: id(dispatch), spec, surface: Surface::None };
-    yard.pool().start_after(order, &id(after)).expect("handed over");
+    yard.pool().start_after(order, &id(after), LinePlace::First).expect("handed over");
 }
 
 pub(crate) fn who_is_in_line_begins_in_the_same_shim_when_the_one_before_has_ended() {
@@ -50,13 +50,19 @@ pub(crate) fn two_in_line_begin_one_after_the_other_in_the_same_shim() {
     line_up(&mut yard, "gt-c@1", "gt-b@1", "echo c >> order; while [ ! -e on ]; do sleep 0.01; done");
     let spec = yard.spec("gt-d@1", &["true"]);
     let order = StartOrder { dispatch: id("gt-d@1"), spec, surface: Surface::None };
-    assert!(yard.pool().start_after(order, &id("gt-b@1")).is_err(), "that place is taken");
+    assert!(yard.pool().start_after(order, &id("gt-b@1"), LinePlace::Second).is_err(), "that place is taken");
     std::fs::write(yard.file("go"), "").expect("written");
     assert_eq!(yard.ended("gt-b@1").code, Some(0));
     assert_eq!(parent(yard.running("gt-c@1")), shim);
     std::fs::write(yard.file("on"), "").expect("written");
     assert_eq!(yard.ended("gt-c@1").code, Some(0));
     assert_eq!(std::fs::read_to_string(yard.file("order")).expect("written"), "b\nc\n");
+    let spec = yard.spec("gt-e@1", &["true"]);
+    let order = StartOrder { dispatch: id("gt-e@1"), spec, surface: Surface::None };
+    assert!(
+        yard.pool().start_after(order, &id("gt-c@1"), LinePlace::Second).is_err(),
+        "it is not in line any more"
+    );
 }
 
 pub(crate) fn who_cannot_be_called_back_any_more_tells_how_the_one_before_ended() {

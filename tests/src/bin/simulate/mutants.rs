@@ -65,6 +65,8 @@ const PATCHES: &[Patch] = &[
         "                Ok(Some(found)) => self.take_recovered(ended, found),\n", "                Ok(Some(_)) if id != *ended => {\n                    self.store.decide(self.now, |tx| tx.called_back(id));\n                    return true;\n                }\n                Ok(Some(found)) => self.take_recovered(ended, found),\n")] },
     Patch { name: "second-left-in-line", breaks: "who is first in line is called back before who stands behind him", edits: &[(LINE,
         "            && !self.is_called_back(&second, &[after, next])", "            && second.attempt() > 1_000_000")] },
+    Patch { name: "stuck-in-line", breaks: "who is in line behind a long run stays there although a slot is free", edits: &[(CORE,
+        "        self.call_back_stuck();\n", "        let _ = Self::call_back_stuck;\n")] },
     Patch { name: "handed-on-before-commit", breaks: "a shim has an order whose place in line is not durable", edits: &[(LINE,
         "            self.store.decide(now, |tx| tx.line_up(&id));\n", "            self.store.decide(now, |tx| tx.line_up(&id));\n            let next = self.store.state().lined_up().find(|(after, _)| **after == id).map(|(_, next)| next.clone());\n            if let Some(next) = next {\n                self.hand_on(&next, &id);\n            }\n")] },
     Patch { name: "slot-too-small", breaks: "who is in line needs more than the slot that becomes free", edits: &[(LINEUP,
@@ -199,7 +201,7 @@ type Files = BTreeMap<&'static str, String>;
 
 fn build(copy: &Path, target: &Path) -> Result<PathBuf, String> {
     let built = Command::new("cargo")
-        .args(["build", "--quiet", "--profile", "release-fast", "-p", "yard-tests", "--bin", "simulate"])
+        .args(["build", "--quiet", "--profile", "mutants", "-p", "yard-tests", "--bin", "simulate"])
         .current_dir(copy)
         .env("CARGO_TARGET_DIR", target)
         .stdin(Stdio::null())
@@ -208,7 +210,7 @@ fn build(copy: &Path, target: &Path) -> Result<PathBuf, String> {
     if !built.status.success() {
         return Err(format!("it does not build:\n{}", String::from_utf8_lossy(&built.stderr)));
     }
-    Ok(target.join("release-fast/simulate"))
+    Ok(target.join("mutants/simulate"))
 }
 
 /// Plays deep histories, then quick ones, until a promise is broken.

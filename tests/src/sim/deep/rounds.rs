@@ -205,6 +205,7 @@ impl World {
         state.check_invariants()?;
         if !is_read_only && goes_on && !self.draining {
             state.check_nothing_waits_needlessly()?;
+            self.oracle.check_nobody_is_stuck(state)?;
         }
         if self.dice.one_in(16) {
             self.oracle.check_recovered(self.state())?;

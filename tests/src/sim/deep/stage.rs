@@ -12,7 +12,7 @@ use yard_engine::worktree::Worktree;
 use yard_engine::{
     AgentName, AlertId, BeadId, DispatchId, Millis, RigName, Settings, SourceReading, Timestamp,
 };
-use yard_workers::{Recovered, StartOrder, Waker};
+use yard_workers::{LinePlace, Recovered, StartOrder, Waker};
 
 use super::around::{Around, Shared};
 use crate::sim::workers::{Record, Report};
@@ -22,7 +22,12 @@ pub(super) struct Pool(pub(super) Shared);
 
 impl Workers for Pool {
     fn attend(&mut self, patience: Duration) {
-        self.0.borrow().clocks.pass(patience);
+        let mut around = self.0.borrow_mut();
+        let around = &mut *around;
+        // While somebody waits in line behind a short run, something mostly happens soon.
+        let soon = !around.lent.workers.waiting.is_empty() && !around.lent.dice.one_in(4);
+        let most = if soon { Duration::from_millis(around.lent.dice.between(0, 8)) } else { patience };
+        around.clocks.pass(patience.min(most));
     }
 
     fn waker(&self) -> Option<Waker> {
@@ -153,7 +158,7 @@ impl Workers for Pool {
 
     fn close_leftover_windows(&mut self) {}
 
-    fn start_after(&mut self, order: StartOrder, after: &DispatchId) -> io::Result<()> {
+    fn start_after(&mut self, order: StartOrder, after: &DispatchId, place: LinePlace) -> io::Result<()> {
         let mut around = self.0.borrow_mut();
         if Around::is_dead() {
             return Ok(());
@@ -161,6 +166,9 @@ impl Workers for Pool {
         if !around.own.contains(after) {
             if around.lent.workers.is_held(after) {
                 return Err(io::Error::new(io::ErrorKind::NotConnected, "that one is not ours"));
+            }
+            if place == LinePlace::Second {
+                return Err(io::Error::new(io::ErrorKind::NotConnected, "that one is in line no longer"));
             }
             drop(around);
             return self.start(order);
