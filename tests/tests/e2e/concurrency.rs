@@ -91,3 +91,18 @@ fn a_stale_lock_and_socket_never_block_a_start() {
     town.run(["bead", "add", "works", "--", "true"]).ok();
     town.start_daemon();
 }
+
+#[test]
+fn short_work_never_waits_for_a_long_run_while_a_slot_is_free() {
+    let mut town = Town::new();
+    town.set("scheduler.max_polecats", "2");
+    town.start_daemon();
+    let short = |n: usize| json!({"id": format!("y-{n}"), "argv": ["true"]}).to_string();
+    let long = json!({"id": "y-long", "argv": ["sleep", "1000"]}).to_string();
+    let items: Vec<String> = (0..20).map(short).chain([long]).chain((20..40).map(short)).collect();
+    town.run_with_input(["add", "--file", "-"], items.join("\n").as_bytes()).ok();
+    wait_until("all short work to end", || town.events(Some("bead.closed")).len() == 40);
+    assert_eq!(town.state_of("y-long"), "running");
+    town.run(["kill", "y-long"]).ok();
+    town.await_state("y-long", "cancelled");
+}

@@ -127,19 +127,19 @@ impl Core {
     pub(super) fn call_back(&mut self, after: &DispatchId, next: &DispatchId) {
         let second = self.store.state().next_in_line(next).map(|second| second.id.clone());
         if let Some(second) = second
-            && !self.is_called_back(&second, &[after, next])
+            && !self.calls_back(&second, &[after, next])
         {
             return;
         }
         // Its turn may have come meanwhile.
         if self.store.state().dispatch(next).is_none() {
-            self.is_called_back(next, &[after]);
+            self.calls_back(next, &[after]);
         }
     }
 
-    /// Calls one back who stands behind these. If his turn has come, so has their end, which is news that has not reached
-    /// us yet.
-    fn is_called_back(&mut self, id: &DispatchId, before: &[&DispatchId]) -> bool {
+    /// Calls one back who stands behind these; whether he is out of the line. If his turn has come, so has their end, which
+    /// is news that has not reached us yet.
+    fn calls_back(&mut self, id: &DispatchId, before: &[&DispatchId]) -> bool {
         for ended in before {
             match self.pool.call_back(id, ended) {
                 Ok(None) => {

@@ -64,7 +64,7 @@ const PATCHES: &[Patch] = &[
     Patch { name: "called-back-too-late", breaks: "who has begun is believed to be called back", edits: &[(LINE,
         "                Ok(Some(found)) => self.take_recovered(ended, found),\n", "                Ok(Some(_)) if id != *ended => {\n                    self.store.decide(self.now, |tx| tx.called_back(id));\n                    return true;\n                }\n                Ok(Some(found)) => self.take_recovered(ended, found),\n")] },
     Patch { name: "second-left-in-line", breaks: "who is first in line is called back before who stands behind him", edits: &[(LINE,
-        "            && !self.is_called_back(&second, &[after, next])", "            && second.attempt() > 1_000_000")] },
+        "            && !self.calls_back(&second, &[after, next])", "            && second.attempt() > 1_000_000")] },
     Patch { name: "stuck-in-line", breaks: "who is in line behind a long run stays there although a slot is free", edits: &[(CORE,
         "        self.call_back_stuck();\n", "        let _ = Self::call_back_stuck;\n")] },
     Patch { name: "handed-on-before-commit", breaks: "a shim has an order whose place in line is not durable", edits: &[(LINE,
