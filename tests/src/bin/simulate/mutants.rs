@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
@@ -21,6 +22,8 @@ struct Patch {
 /// Deep histories in which a mutant must be noticed, and quick ones.
 const DEEP: &str = "3000";
 const QUICK: &str = "20000";
+/// Histories tell every five seconds how many there were; so often the same number means that one does not end.
+const STANDSTILL: u32 = 12;
 
 const CORE: &str = "src/daemon/src/core/mod.rs";
 const LINE: &str = "src/daemon/src/core/line.rs";
@@ -213,17 +216,32 @@ fn build(copy: &Path, target: &Path) -> Result<PathBuf, String> {
     Ok(target.join("mutants/simulate"))
 }
 
-/// Plays deep histories, then quick ones, until a promise is broken.
+/// Plays deep histories, then quick ones, until a promise is broken, or a history does not end.
 fn notice(program: &Path) -> Result<String, String> {
     for (kind, count) in [("--deep", DEEP), ("--threads=2", QUICK)] {
-        let played = Command::new(program)
+        let mut player = Command::new(program)
             .args([kind, "--histories", count])
             .stdin(Stdio::null())
-            .output()
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
             .map_err(|error| error.to_string())?;
-        if !played.status.success() {
-            let said = String::from_utf8_lossy(&played.stdout);
-            let how = said.lines().find(|line| line.starts_with("seed ")).unwrap_or("it panicked");
+        let (mut progress, mut standstill, mut broken) = (String::new(), 0, None);
+        for line in player.stdout.take().into_iter().flat_map(|told| BufReader::new(told).lines()) {
+            let line = line.map_err(|error| error.to_string())?;
+            if line.ends_with(" histories") {
+                standstill = if line == progress { standstill + 1 } else { 0 };
+                progress = line;
+            } else if line.starts_with("seed ") {
+                broken.get_or_insert(line);
+            }
+            if standstill == STANDSTILL {
+                player.kill().map_err(|error| error.to_string())?;
+                broken = Some(format!("a history that does not end, after {progress}"));
+            }
+        }
+        if !player.wait().map_err(|error| error.to_string())?.success() {
+            let how = broken.unwrap_or_else(|| "it panicked".to_owned());
             return Ok(how.chars().take(160).collect());
         }
     }

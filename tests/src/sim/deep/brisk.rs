@@ -35,6 +35,12 @@ impl World {
             self.all_reports_arrive();
             self.idle()?;
         }
+        // Whoever stops dispatch in the middle of it must not see a start any more; and then it goes on.
+        if self.dice.one_in(8) {
+            self.ask(&Command::Pause { reason: None, until: None })?;
+            self.shims_go_on(2)?;
+            self.ask(&Command::Resume)?;
+        }
         Ok(())
     }
 
