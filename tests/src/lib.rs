@@ -5,10 +5,14 @@
 pub mod dice;
 pub mod fuzz;
 pub mod http;
+pub mod postgres;
 pub mod push;
 pub mod repo;
 pub mod sim;
+pub mod slurm;
+pub mod ssh;
 pub mod terminal;
+pub mod tls;
 pub mod town;
 pub mod workspace;
 pub mod world;

@@ -1,5 +1,6 @@
 //! A throw-away town driven through the real `ym` binary, as its users would.
 
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -9,6 +10,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::postgres::PostgresServer;
+use crate::slurm::Cluster;
 
 /// How long a condition is waited for before the test fails.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -20,6 +24,21 @@ pub fn tool_python() -> PathBuf {
     let python = target.join("test-tools/venv/bin/python");
     assert!(python.exists(), "{} is missing: tests/run installs it", python.display());
     python
+}
+
+thread_local! {
+    /// Where the journals of this thread's next towns are to be, if not in files.
+    static STORE: RefCell<Option<Box<dyn FnMut() -> String>>> = const { RefCell::new(None) };
+}
+
+/// Runs a test whose towns have their journals in a PostgreSQL server of its own.
+pub fn on_postgres(test: impl FnOnce()) {
+    let server = PostgresServer::start();
+    let urls: Vec<String> = (1..100).map(|n| server.url(&format!("town_{n}"))).collect();
+    let mut urls = urls.into_iter();
+    STORE.set(Some(Box::new(move || urls.next().expect("fewer towns"))));
+    test();
+    STORE.set(None);
 }
 
 /// The program under test: `YM_BIN`, or the one built beside this test.
@@ -67,6 +86,8 @@ impl Ran {
 /// A throw-away town.
 #[derive(Debug)]
 pub struct Town {
+    /// Where its jobs run, if it has any.
+    cluster: Option<Cluster>,
     dir: Option<TempDir>,
     root: PathBuf,
     daemon: Option<Child>,
@@ -83,16 +104,34 @@ impl Town {
     pub fn new() -> Self {
         let dir = tempfile::Builder::new().prefix("ym-test-").tempdir().expect("a temporary directory");
         let root = dir.path().join("yard");
-        let town = Self { root: root.clone(), dir: Some(dir), daemon: None };
+        if let Some(url) = STORE.with_borrow_mut(|next| next.as_mut().map(|next| next())) {
+            return Self::with_store(&url);
+        }
+        let town = Self { cluster: None, root: root.clone(), dir: Some(dir), daemon: None };
         town.run(["init", root.to_str().expect("utf-8"), "--prefix", "y"]).ok();
         town
     }
 
-    /// The same, whose workers run by this executor.
-    pub fn with_executor(executor: &str) -> Self {
-        let town = Self::new();
-        town.set("worker.executor", executor);
+    /// The same, whose journal is kept there.
+    pub fn with_store(url: &str) -> Self {
+        let dir = tempfile::Builder::new().prefix("ym-test-").tempdir().expect("a temporary directory");
+        let root = dir.path().join("yard");
+        let town = Self { cluster: None, root: root.clone(), dir: Some(dir), daemon: None };
+        town.run(["init", root.to_str().expect("utf-8"), "--prefix", "y", "--store", url]).ok();
         town
+    }
+
+    /// The same, whose workers run by this executor; with a cluster of its own, if that needs one.
+    pub fn with_executor(executor: &str) -> Self {
+        let mut town = Self::new();
+        town.set("worker.executor", executor);
+        town.cluster = (executor == "slurm").then(Cluster::start);
+        town
+    }
+
+    /// The cluster of a town that has one.
+    pub fn cluster(&mut self) -> &mut Cluster {
+        self.cluster.as_mut().expect("a town with the executor slurm")
     }
 
     /// What the tmux server of this town answers.
@@ -104,14 +143,14 @@ impl Town {
 
     /// A town in a given empty directory.
     pub fn at(root: &Path) -> Self {
-        let town = Self { root: root.to_owned(), dir: None, daemon: None };
+        let town = Self { cluster: None, root: root.to_owned(), dir: None, daemon: None };
         town.run(["init", root.to_str().expect("utf-8"), "--prefix", "y"]).ok();
         town
     }
 
     /// A town that somebody else has made.
     pub fn found(root: &Path) -> Self {
-        Self { root: root.to_owned(), dir: None, daemon: None }
+        Self { cluster: None, root: root.to_owned(), dir: None, daemon: None }
     }
 
     /// The town's directory.
@@ -124,6 +163,9 @@ impl Town {
         let mut command = Command::new(ym_binary());
         command.args(args).env("YM_TOWN", &self.root).env("USER", "tester");
         command.env_remove("YM_ACTOR").env_remove("YM_AGENT");
+        if let Some(cluster) = &self.cluster {
+            command.env("SLURM_CONF", cluster.config());
+        }
         command.current_dir(self.dir.as_ref().map_or(Path::new("/"), |d| d.path()));
         command.stdin(Stdio::null());
         command
@@ -195,6 +237,13 @@ impl Town {
 
     /// The same, with more in its environment.
     pub fn start_daemon_with(&mut self, env: &[(&str, &str)]) -> u32 {
+        let pid = self.begin_daemon(env);
+        self.await_daemon(pid);
+        pid
+    }
+
+    /// Starts a daemon that may have to stand by.
+    pub fn begin_daemon(&mut self, env: &[(&str, &str)]) -> u32 {
         let mut command = self.command(["--daemon"]);
         command.envs(env.iter().copied());
         let log = std::fs::File::options().create(true).append(true).open(self.root.join("daemon.log"));
@@ -203,11 +252,15 @@ impl Town {
         let child = command.spawn().expect("the daemon can be run");
         let pid = child.id();
         self.daemon = Some(child);
+        pid
+    }
+
+    /// Waits until this process serves the town.
+    pub fn await_daemon(&self, pid: u32) {
         wait_until("the daemon serves", || {
             let status = self.run(["--json", "status"]);
             status.code == 0 && status.json()["daemon"]["pid"] == pid
         });
-        pid
     }
 
     /// The daemon's process id.
@@ -254,7 +307,8 @@ impl Drop for Town {
     }
 }
 
-fn ran(output: std::process::Output) -> Ran {
+/// What a program did.
+pub fn ran(output: std::process::Output) -> Ran {
     let code = output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0));
     Ran {
         code,

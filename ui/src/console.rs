@@ -228,6 +228,8 @@ pub struct Console {
     pub column: Option<i64>,
     /// How far the axis was moved, in columns.
     pub shift: i64,
+    /// The host the town is on, if it is another one.
+    pub elsewhere: Option<String>,
     /// The version of the town that the rows show.
     pub drawn: u64,
     /// The terminal is to be given away.
@@ -268,6 +270,7 @@ impl Console {
             said: None,
             mouse: true,
             embedded: false,
+            elsewhere: None,
             commands: Vec::new(),
             typed: Vec::new(),
             column: None,

@@ -1,10 +1,13 @@
 //! Carrying out what the console wants: commands, staging, copies. Each on a thread of its own; the answer is a message.
 
+use std::ffi::OsString;
+use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use yard_client::Place;
 
 use crate::msg::{Msg, Ran};
 
@@ -16,14 +19,16 @@ const LARGEST_COPY: usize = 100_000;
 pub(crate) struct Ym {
     /// The program.
     pub program: PathBuf,
-    /// The town.
-    pub town: PathBuf,
+    /// The words that name the town.
+    pub naming: Vec<OsString>,
+    /// Where the town is.
+    pub place: Place,
 }
 
 impl Ym {
     fn command(&self, argv: &[String]) -> Command {
         let mut command = Command::new(&self.program);
-        command.arg("--town").arg(&self.town).args(argv);
+        command.args(&self.naming).args(argv);
         // A console inside a worker must not pass for it.
         command.env_remove("YM_DISPATCH").env("NO_COLOR", "1").stdin(Stdio::null());
         command
@@ -77,8 +82,14 @@ impl Ym {
 
     /// Takes the beads of a file over; an epic among them stands for all.
     fn import(&self, file: &Path) -> Result<Vec<String>, String> {
-        let name = file.to_string_lossy().into_owned();
-        let value = self.json(&["--json".to_owned(), "bead".to_owned(), "import".to_owned(), name])?;
+        let argv = |name: &str| ["--json", "bead", "import", name].map(str::to_owned);
+        // The file is one of ours, wherever the town is.
+        let value = if self.place.is_remote() {
+            let input = File::open(file).map_err(|error| format!("{}: {error}", file.display()))?;
+            Self::json_of(self.command(&argv("-")).stdin(input))?
+        } else {
+            self.json(&argv(&file.to_string_lossy()))?
+        };
         let ids = value.get("ids").and_then(Value::as_array);
         let ids: Vec<String> =
             ids.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
@@ -94,7 +105,11 @@ impl Ym {
 
     /// The answer as JSON; an error is what it says, with its hint.
     fn json(&self, argv: &[String]) -> Result<Value, String> {
-        let output = self.command(argv).output().map_err(|error| format!("cannot run ym: {error}"))?;
+        Self::json_of(&mut self.command(argv))
+    }
+
+    fn json_of(command: &mut Command) -> Result<Value, String> {
+        let output = command.output().map_err(|error| format!("cannot run ym: {error}"))?;
         let value: Value = serde_json::from_slice(&output.stdout)
             .map_err(|_| String::from_utf8_lossy(&output.stderr).trim().to_owned())?;
         let Some(error) = value.get("error") else { return Ok(value) };
@@ -104,22 +119,29 @@ impl Ym {
     }
 }
 
-/// Copies by OSC 52, which works over ssh too, and always into a file, since no terminal says whether it obeyed.
-pub(crate) fn copy(folder: &Path, what: &str, text: &str) -> Result<String, String> {
-    let file = folder.join("clipboard");
-    let saved = std::fs::write(&file, text).map_err(|error| error.to_string());
+/// Copies by OSC 52, which works over ssh too, and into a file of the town if it is here, since no terminal says whether
+/// it obeyed.
+pub(crate) fn copy(place: &Place, what: &str, text: &str) -> Result<String, String> {
+    let saved = match place {
+        Place::Folder(folder) => {
+            let file = folder.join("clipboard");
+            let written = std::fs::write(&file, text).map_err(|error| error.to_string());
+            written.map(|()| file.display().to_string())
+        }
+        Place::Ssh(_) | Place::Web(_) => Err("the town is on another host".to_owned()),
+    };
     if text.len() > LARGEST_COPY {
-        saved
+        let file = saved
             .map_err(|error| format!("{what} is too long for the terminal, and cannot be saved: {error}"))?;
-        return Ok(format!("{what} is long: it lies in {}", file.display()));
+        return Ok(format!("{what} is long: it lies in {file}"));
     }
     let mut out = std::io::stdout();
     let command = crossterm::clipboard::CopyToClipboard::to_clipboard_from(text);
     let sent = crossterm::execute!(out, command).and_then(|()| out.flush());
     match (sent, saved) {
-        (Ok(()), Ok(())) => Ok(format!("copied {what} (also in {})", file.display())),
+        (Ok(()), Ok(file)) => Ok(format!("copied {what} (also in {file})")),
         (Ok(()), Err(_)) => Ok(format!("copied {what}")),
-        (Err(_), Ok(())) => Ok(format!("{what} lies in {}", file.display())),
+        (Err(_), Ok(file)) => Ok(format!("{what} lies in {file}")),
         (Err(sent), Err(_)) => Err(format!("cannot copy {what}: {sent}")),
     }
 }

@@ -1,7 +1,6 @@
 //! Hearing from the town: a thread attaches to whoever serves it, passes on the state and every event, and comes back by
 //! itself when the connection breaks. It never takes the lease.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -9,13 +8,16 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 use yard_client::views::AlertList;
-use yard_client::{Ask, Attached, Connection, EventsAsk, Lost, Request};
+use yard_client::{Ask, Attached, Connection, EventsAsk, Lost, Place, Request};
 use yard_engine::{Event, Recorded, Seq, State, Timestamp};
 
 use crate::msg::News;
 
 /// How long to wait before trying again.
 const TRY_AGAIN: Duration = Duration::from_millis(250);
+/// The same where each try is a call over the network; with each that fails it is so much longer, up to so many times.
+const TRY_AGAIN_AFAR: Duration = Duration::from_secs(1);
+const MOST_PATIENT: u32 = 10;
 /// How often alerts that the log does not hold are asked for.
 const LOOK: Duration = Duration::from_secs(2);
 /// Events of the past that are fetched for the events view.
@@ -41,17 +43,17 @@ impl Drop for Feed {
 }
 
 impl Feed {
-    /// Listens to the town with this folder.
-    pub(crate) fn start(folder: PathBuf, now: Now, tell: Tell) -> std::io::Result<Self> {
+    /// Listens to the town there.
+    pub(crate) fn start(place: Place, now: Now, tell: Tell) -> std::io::Result<Self> {
         let ended = Arc::new(AtomicBool::new(false));
         let mut threads = Vec::new();
-        let (its_folder, its_tell, its_end) = (folder.clone(), Arc::clone(&tell), Arc::clone(&ended));
+        let (its_place, its_tell, its_end) = (place.clone(), Arc::clone(&tell), Arc::clone(&ended));
         threads.push(thread::Builder::new().name("ym-feed".to_owned()).spawn(move || {
-            listen(&its_folder, now, &its_tell, &its_end);
+            listen(&its_place, now, &its_tell, &its_end);
         })?);
         let its_end = Arc::clone(&ended);
         threads.push(thread::Builder::new().name("ym-alerts".to_owned()).spawn(move || {
-            look_for_alerts(&folder, &tell, &its_end);
+            look_for_alerts(&place, &tell, &its_end);
         })?);
         Ok(Self { ended, threads })
     }
@@ -61,12 +63,13 @@ fn request(ask: Ask) -> Request {
     Request { actor: "console".to_owned(), ask }
 }
 
-fn listen(folder: &Path, now: Now, tell: &Tell, ended: &AtomicBool) {
+fn listen(place: &Place, now: Now, tell: &Tell, ended: &AtomicBool) {
     let mut seen: Option<Seq> = None;
     let mut known_lost = false;
+    let mut tries = 0;
     while !ended.load(Ordering::SeqCst) {
         let mut went_live = false;
-        let why = match attach(folder, tell, ended, &mut seen, &mut went_live) {
+        let why = match attach(place, tell, ended, &mut seen, &mut went_live) {
             Ok(()) => "the connection ended".to_owned(),
             Err(Lost::BeforeAsking(_)) => "nobody serves the town".to_owned(),
             Err(error) => error.to_string(),
@@ -79,19 +82,20 @@ fn listen(folder: &Path, now: Now, tell: &Tell, ended: &AtomicBool) {
             return;
         }
         known_lost = true;
-        thread::sleep(TRY_AGAIN);
+        tries = if went_live { 1 } else { (tries + 1).min(MOST_PATIENT) };
+        thread::sleep(if place.is_remote() { TRY_AGAIN_AFAR * tries } else { TRY_AGAIN });
     }
 }
 
 /// Attaches once; returns when the connection ends.
 fn attach(
-    folder: &Path,
+    place: &Place,
     tell: &Tell,
     ended: &AtomicBool,
     seen: &mut Option<Seq>,
     went_live: &mut bool,
 ) -> Result<(), Lost> {
-    let mut connection = Connection::open(folder)?;
+    let mut connection = Connection::to(place)?;
     let hello = connection.hello().clone();
     if !hello.role.dispatches_by_itself() {
         return Err(Lost::BeforeAsking(std::io::ErrorKind::WouldBlock.into()));
@@ -125,7 +129,7 @@ fn attach(
             *went_live = true;
             going &= tell(News::Live { role: hello.role, pid: hello.pid });
             if since.is_none() {
-                going &= tell(News::Earlier(past(folder)));
+                going &= tell(News::Earlier(past(place)));
             }
         }
         going
@@ -218,13 +222,13 @@ impl Reading {
 }
 
 /// The last events before we came; without them the list of events begins with now.
-fn past(folder: &Path) -> Vec<Arc<Recorded>> {
-    read_events(folder, EventsAsk { tail: Some(PAST), ..EventsAsk::default() }).unwrap_or_default()
+fn past(place: &Place) -> Vec<Arc<Recorded>> {
+    read_events(place, EventsAsk { tail: Some(PAST), ..EventsAsk::default() }).unwrap_or_default()
 }
 
 /// Reads events of the log, oldest first: all that were asked for, or why not.
-pub(crate) fn read_events(folder: &Path, query: EventsAsk) -> Result<Vec<Arc<Recorded>>, String> {
-    let mut connection = Connection::open(folder).map_err(|error| error.to_string())?;
+pub(crate) fn read_events(place: &Place, query: EventsAsk) -> Result<Vec<Arc<Recorded>>, String> {
+    let mut connection = Connection::to(place).map_err(|error| error.to_string())?;
     let mut events = Vec::new();
     let mut unreadable = None;
     let answer = connection.ask(&request(Ask::Events { query }), |item| match recorded(item.get()) {
@@ -246,8 +250,8 @@ pub(crate) fn read_events(folder: &Path, query: EventsAsk) -> Result<Vec<Arc<Rec
 }
 
 /// Reads the town as it was at the beginning of its log, and all events since.
-pub(crate) fn read_past(folder: &Path) -> Result<(State, Vec<Arc<Recorded>>), String> {
-    let mut connection = Connection::open(folder).map_err(|error| error.to_string())?;
+pub(crate) fn read_past(place: &Place) -> Result<(State, Vec<Arc<Recorded>>), String> {
+    let mut connection = Connection::to(place).map_err(|error| error.to_string())?;
     let mut reading = Reading::default();
     let (mut events, mut unreadable) = (Vec::new(), None);
     let answer = connection.ask(&request(Ask::Past), |item| {
@@ -306,10 +310,13 @@ fn recorded(text: &str) -> Result<Recorded, String> {
 }
 
 /// Asks for the alerts that only whoever serves the town knows of.
-fn look_for_alerts(folder: &Path, tell: &Tell, ended: &AtomicBool) {
+fn look_for_alerts(place: &Place, tell: &Tell, ended: &AtomicBool) {
+    let mut kept = None;
     while !ended.load(Ordering::SeqCst) {
-        let list = Connection::open(folder).ok().and_then(|mut connection| {
+        let list = kept.take().or_else(|| Connection::to(place).ok()).and_then(|mut connection| {
             let answer = connection.ask(&request(Ask::Alerts { all: false }), |_| true).ok()?.ok()?;
+            // Making one takes a while where it goes over the network.
+            kept = Some(connection).filter(|_| place.is_remote());
             serde_json::from_str::<AlertList>(answer.0.get()).ok()
         });
         if let Some(list) = list {

@@ -24,6 +24,7 @@ pub mod look;
 mod mermaid;
 pub mod msg;
 mod oracle;
+mod outside;
 mod paint;
 mod panes;
 pub mod problems;

@@ -1,8 +1,8 @@
 //! The loop: messages in, effects out, a frame when something changed. Everything slow happens on other threads.
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use futures_util::StreamExt as _;
 use nix::sys::signal::{Signal, raise};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
+use yard_client::Place;
 use yard_engine::Timestamp;
 
 use crate::console::{Console, Known, Mode};
@@ -35,8 +36,12 @@ const PLAYING: Duration = Duration::from_millis(60);
 
 /// What the console needs to know before it starts.
 pub struct Setup {
-    /// The town, or the directory that is none.
+    /// The town's directory, or one that is no town; the directory we are in if the town is elsewhere.
     pub town: PathBuf,
+    /// Where the town is.
+    pub place: Place,
+    /// The words that name the town on a command line.
+    pub naming: Vec<OsString>,
     /// There is no town there.
     pub homeless: bool,
     /// Serves the town from this process, because nobody else does. Run on a thread of its own: taking a large town over
@@ -82,7 +87,7 @@ struct Running {
     console: Console,
     now: fn() -> Timestamp,
     ym: Ym,
-    folder: PathBuf,
+    town: PathBuf,
     messages: UnboundedReceiver<Msg>,
     sender: UnboundedSender<Msg>,
     helpers: Option<Helpers>,
@@ -93,13 +98,16 @@ struct Running {
 impl Running {
     fn new(setup: Setup) -> std::io::Result<Self> {
         let (sender, messages) = unbounded_channel();
-        let folder = setup.town.join(".yardmaster");
         let now = (setup.now)();
         let size = crossterm::terminal::size().unwrap_or((80, 24));
         let mut console = Console::new(Town::unknown(setup.town.clone()), setup.look, now, size);
         console.homeless = setup.homeless;
         console.embedded = setup.serve.is_some();
         console.commands = setup.commands;
+        if let Some((name, host)) = elsewhere(&setup.place) {
+            console.town.name = name;
+            console.elsewhere = Some(host);
+        }
         if let Some(greeting) = setup.greeting {
             console.say(greeting);
         }
@@ -109,7 +117,7 @@ impl Running {
             console.town.link = Link::Loading { read: 0, of: 0 };
             console.layers.push(Layer::Menu(crate::update::welcome(&console)));
         } else {
-            helpers = Some(Helpers::start(&folder, setup.now, &sender)?);
+            helpers = Some(Helpers::start(&setup.place, setup.now, &sender)?);
         }
         if let Some(serve) = setup.serve {
             let sender = sender.clone();
@@ -117,10 +125,9 @@ impl Running {
                 let _ = sender.send(Msg::Serving(serve()));
             })?;
         }
-        let ym = Ym { program: setup.program, town: setup.town };
-        let running =
-            Self { console, now: setup.now, ym, folder, messages, sender, helpers, left: None, redraw: true };
-        Ok(running)
+        let ym = Ym { program: setup.program, naming: setup.naming, place: setup.place };
+        let (now, town) = (setup.now, setup.town);
+        Ok(Self { console, now, ym, town, messages, sender, helpers, left: None, redraw: true })
     }
 
     async fn run(mut self) -> std::io::Result<Left> {
@@ -245,14 +252,13 @@ impl Running {
                 }
             }
             Effect::ReadHistory => {
-                let folder = self.folder.clone();
-                self.on_a_thread(move |_| match read_past(&folder) {
+                self.on_a_thread(move |ym| match read_past(&ym.place) {
                     Ok((beginning, events)) => Msg::History(Box::new(beginning), events),
                     Err(why) => Msg::NoHistory(why),
                 });
             }
             Effect::Copy { what, text } => {
-                let copied = copy(&self.folder, &what, &text);
+                let copied = copy(&self.ym.place, &what, &text);
                 self.perform(Msg::Copied(copied));
             }
             Effect::Mouse(ours) => {
@@ -302,7 +308,7 @@ impl Running {
             }
             Some(Outside::Program { argv, dir }) => {
                 terminal::give_back();
-                let said = self.run_outside(&argv, dir);
+                let said = self.ym.run_outside(&self.town, &argv, dir);
                 terminal::enter(self.console.mouse)?;
                 if let Err(why) = said {
                     self.console.refuse(why);
@@ -313,36 +319,18 @@ impl Running {
         self.redraw = true;
         Ok(())
     }
-
-    fn run_outside(&self, argv: &[String], dir: Option<PathBuf>) -> Result<(), String> {
-        let mut command = if argv.is_empty() {
-            Command::new(std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into()))
-        } else {
-            let mut command = Command::new(&self.ym.program);
-            command.arg("--town").arg(&self.ym.town).args(argv);
-            command
-        };
-        if let Some(dir) = &dir {
-            // The directory of a rig counts from the town's, not from where the console was opened.
-            command.current_dir(self.ym.town.join(dir));
-        }
-        command.stdin(Stdio::inherit()).stdout(Stdio::inherit());
-        let cannot = |error: std::io::Error| format!("cannot be started: {error}");
-        if argv.is_empty() {
-            return command.stderr(Stdio::inherit()).status().map(|_| ()).map_err(cannot);
-        }
-        // A complaint would be gone from the screen at once, so it is said on ours.
-        let ended = command.stderr(Stdio::piped()).env("NO_COLOR", "1").spawn();
-        let ended = ended.and_then(std::process::Child::wait_with_output).map_err(cannot)?;
-        if ended.status.success() { Ok(()) } else { Err(complaint(&String::from_utf8_lossy(&ended.stderr))) }
-    }
 }
 
-/// What `ym` complained about, in one line.
-fn complaint(text: &str) -> String {
-    let lines: Vec<&str> =
-        text.lines().map(|line| line.trim_start_matches("ym: ").trim_start_matches("hint: ")).collect();
-    lines.join("; ")
+/// What a town elsewhere is called, and the host it is on.
+fn elsewhere(place: &Place) -> Option<(String, String)> {
+    match place {
+        Place::Folder(_) => None,
+        Place::Ssh(town) => {
+            let name = town.path().rsplit('/').find(|part| !part.is_empty()).unwrap_or(town.path());
+            Some((format!("{name} on {}", town.host()), town.host().to_owned()))
+        }
+        Place::Web(town) => Some((town.host(), town.host())),
+    }
 }
 
 /// Panics on the key named by `YM_PANIC_ON_KEY`: a test in a real terminal must see that a panic, which nothing else
@@ -355,18 +343,14 @@ fn panic_if_wished(event: &Event) {
 }
 
 impl Helpers {
-    fn start(
-        folder: &std::path::Path,
-        now: fn() -> Timestamp,
-        sender: &UnboundedSender<Msg>,
-    ) -> std::io::Result<Self> {
+    fn start(place: &Place, now: fn() -> Timestamp, sender: &UnboundedSender<Msg>) -> std::io::Result<Self> {
         let forecasts = sender.clone();
         let oracle = Oracle::start(move |made: Arc<Forecasts>| {
             let _ = forecasts.send(Msg::Forecast(made));
         })?;
         let oracle = Arc::new(oracle);
         let lines = sender.clone();
-        let follower = Follower::start(folder.to_owned(), move |news: LogNews| {
+        let follower = Follower::start(place.clone(), move |news: LogNews| {
             let _ = lines.send(Msg::Log(news));
         })?;
         let news_to = sender.clone();
@@ -378,7 +362,7 @@ impl Helpers {
             }
             news_to.send(Msg::Town(news)).is_ok()
         });
-        let feed = Feed::start(folder.to_owned(), now, tell)?;
+        let feed = Feed::start(place.clone(), now, tell)?;
         Ok(Self { _feed: feed, oracle, follower })
     }
 

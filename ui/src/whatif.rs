@@ -166,7 +166,7 @@ fn change(knob: &Knob) -> Option<Change> {
             Change::AccountMaxPolecats(name.clone(), u64::try_from(tried).ok())
         }
         // Tasks have no forecast of their own to try anything on.
-        Kind::Cap(Limit::Agents | Limit::Tasks | Limit::TasksOf(_)) => return None,
+        Kind::Cap(Limit::Agents | Limit::Tasks | Limit::TasksOf(_) | Limit::Slurm) => return None,
         Kind::Paused => Change::Paused(on),
         Kind::Parked(rig) => Change::Parked(rig.clone(), on),
         Kind::Held(bead) => Change::Hold(bead.clone(), on),

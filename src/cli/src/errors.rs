@@ -104,6 +104,7 @@ impl From<AskError> for Report {
             AskError::Lost(lost) => {
                 let code = match &lost {
                     Lost::BeforeAsking(_) => "not-served",
+                    Lost::Unreachable(_) => "unreachable",
                     Lost::WhileWaiting(_) => "lost",
                     Lost::OtherVersion { .. } => "other-version",
                 };

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
     match words.get(1).and_then(|word| word.to_str()) {
         Some("__forkserver") => return yard_workers::forkserver_main(),
         Some("__shim") => return commands::shim(&words[2..]),
+        Some("__relay") => return commands::relay(&words[2..]),
         Some("__agent") => return commands::demo_agent(words.get(2).and_then(|word| word.to_str())),
         Some("__demo_daemon") => return commands::demo_daemon(&words[2..]),
         // Reading the command line properly would take longer than all the rest of it.
@@ -34,24 +35,27 @@ fn main() -> ExitCode {
         _ => {}
     }
     let json = asks_for_json(&words);
-    match parse(words) {
-        Ok(cli) => run(cli),
+    match parse(&words) {
+        Ok(cli) => run(cli, &words),
         Err(error) => usage(&error, json),
     }
 }
 
 /// Whoever is understood needs no help, and making it for every command takes longer than the rest of a call.
-fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
+fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
     let matches = Cli::command()
-        .try_get_matches_from(&words)
-        .or_else(|_| help::with_groups().try_get_matches_from(&words))?;
+        .try_get_matches_from(words)
+        .or_else(|_| help::with_groups().try_get_matches_from(words))?;
     Cli::from_arg_matches(&matches)
 }
 
-fn run(cli: Cli) -> ExitCode {
-    let out = Out::new(cli.global.json, cli.global.quiet, cli.global.color);
+fn run(cli: Cli, words: &[OsString]) -> ExitCode {
+    let mut out = Out::new(cli.global.json, cli.global.quiet, cli.global.color);
+    if let Some(columns) = cli.global.seen_afar {
+        out = out.seen_afar(columns, cli.global.color);
+    }
     let mut session = Session::new(out, cli.global.town.clone());
-    let done = commands::run(&mut session, cli).and_then(|code| {
+    let done = commands::run(&mut session, cli, words).and_then(|code| {
         session.out.flush()?;
         Ok(code)
     });

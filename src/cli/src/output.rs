@@ -48,10 +48,8 @@ pub(crate) struct Out {
 impl Out {
     pub(crate) fn new(json: bool, quiet: bool, color: ColorChoice) -> Self {
         let terminal = io::stdout().is_terminal();
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
-            || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let wanted = |terminal: bool| match color {
-            ColorChoice::Auto => terminal && !plain,
+            ColorChoice::Auto => terminal && !Self::is_plain(),
             ColorChoice::Always => true,
             ColorChoice::Never => false,
         };
@@ -65,6 +63,20 @@ impl Out {
             terminal,
             width: columns.unwrap_or(80).clamp(40, 400),
         }
+    }
+
+    /// The same for somebody at the other end of ssh, whose terminal is that wide.
+    pub(crate) fn seen_afar(mut self, columns: u16, color: ColorChoice) -> Self {
+        self.terminal = true;
+        self.color |= color == ColorChoice::Auto;
+        self.width = usize::from(columns).clamp(40, 400);
+        self
+    }
+
+    /// Whether colours are unwelcome, also on a terminal.
+    pub(crate) fn is_plain() -> bool {
+        std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
+            || std::env::var_os("TERM").is_some_and(|term| term == "dumb")
     }
 
     /// Whether documents are wanted instead of text.

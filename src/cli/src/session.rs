@@ -1,43 +1,77 @@
 //! What every command works with: the town, who asks, and where the answer goes.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use yard_client::{Ask, Document, Request};
-use yard_daemon::{Answered, NoTown, TownDir};
+use yard_client::{Ask, Connection, Document, Place, Request};
+use yard_daemon::{Answered, AskError, NoTown, TownDir};
 use yard_engine::Command;
 
 use crate::errors::Report;
 use crate::output::Out;
+
+/// The town that is asked: one of this host, with all its files, or one that only answers.
+#[derive(Debug, Clone)]
+pub(crate) enum Town {
+    /// It is served, or opened by whoever asks.
+    Here(TownDir),
+    /// Somebody serves it there, or it does not answer.
+    There(Place),
+}
 
 /// One run of the program.
 pub(crate) struct Session {
     pub(crate) out: Out,
     named: Option<PathBuf>,
     town: Option<TownDir>,
+    there: Option<(Place, Vec<OsString>)>,
 }
 
 impl Session {
     pub(crate) fn new(out: Out, named: Option<PathBuf>) -> Self {
-        Self { out, named, town: None }
+        Self { out, named, town: None, there: None }
     }
 
-    /// The town this is about: the one named, else the one we stand in.
+    /// Works with a town that is elsewhere from now on, and that these words name.
+    pub(crate) fn go_to(&mut self, place: Place, naming: Vec<OsString>) {
+        self.there = Some((place, naming));
+    }
+
+    /// Where the town is, if it is elsewhere.
+    pub(crate) fn there(&self) -> Option<&Place> {
+        self.there.as_ref().map(|(place, _)| place)
+    }
+
+    /// The words that name a town that is elsewhere.
+    pub(crate) fn naming(&self) -> Vec<OsString> {
+        self.there.as_ref().map(|(_, naming)| naming.clone()).unwrap_or_default()
+    }
+
+    /// The town this is about, wherever it is.
+    pub(crate) fn asked(&mut self) -> Result<Town, Report> {
+        match &self.there {
+            Some((place, _)) => Ok(Town::There(place.clone())),
+            None => self.town().map(Town::Here),
+        }
+    }
+
+    /// The town this is about, whose files are needed: the one named, else the one we stand in.
     pub(crate) fn town(&mut self) -> Result<TownDir, Report> {
+        if self.there.is_some() {
+            return Err(Report::new(
+                "not-here",
+                "this needs the files of the town, which are not on this host",
+            )
+            .hint("run it there, or by ssh: ym --town ssh://host/path …"));
+        }
         if let Some(town) = &self.town {
             return Ok(town.clone());
         }
         let named = self.named.clone().or_else(named_by_environment);
         let town = match named {
-            Some(dir) => TownDir::at(&dir).map_err(|error| match error {
-                NoTown::Here(dir) => Report::new(
-                    "no-town",
-                    format!("{} is not a town: it has no .yardmaster folder", dir.display()),
-                )
-                .hint(format!("ym init {} makes one", dir.display())),
-                NoTown::Foreign { .. } => error.into(),
-            })?,
+            Some(dir) => at(&dir)?,
             None => TownDir::find(&std::env::current_dir()?)?,
         };
         self.town = Some(town.clone());
@@ -56,7 +90,7 @@ impl Session {
 
     /// Asks the town; its notices go to standard error.
     pub(crate) fn ask(&mut self, ask: Ask) -> Result<Document, Report> {
-        let town = self.town()?;
+        let town = self.asked()?;
         let answered = ask_town(&town, ask, &mut |_| true)?;
         for notice in &answered.notices {
             self.out.notice(notice);
@@ -78,7 +112,7 @@ impl Session {
 
 /// Asks a town, leaving answer and notices to the caller.
 pub(crate) fn ask_town(
-    town: &TownDir,
+    town: &Town,
     ask: Ask,
     each: &mut dyn FnMut(Box<RawValue>) -> bool,
 ) -> Result<Answered, Report> {
@@ -87,16 +121,40 @@ pub(crate) fn ask_town(
 
 /// The same, in somebody's name.
 pub(crate) fn ask_town_as(
-    town: &TownDir,
+    town: &Town,
     actor: String,
     ask: Ask,
     each: &mut dyn FnMut(Box<RawValue>) -> bool,
 ) -> Result<Answered, Report> {
-    Ok(yard_daemon::ask(town, &Request { actor, ask }, each)?)
+    let request = Request { actor, ask };
+    match town {
+        Town::Here(town) => Ok(yard_daemon::ask(town, &request, each)?),
+        Town::There(place) => {
+            let mut connection = Connection::to(place).map_err(AskError::from)?;
+            let (document, notices) = connection.ask(&request, each).map_err(AskError::from)??;
+            Ok(Answered { document, notices })
+        }
+    }
+}
+
+/// The town in a directory that somebody named.
+pub(crate) fn at(dir: &Path) -> Result<TownDir, Report> {
+    TownDir::at(dir).map_err(|error| match error {
+        NoTown::Here(dir) => {
+            let message = format!("{} is not a town: it has no .yardmaster folder", dir.display());
+            Report::new("no-town", message).hint(format!("ym init {} makes one", dir.display()))
+        }
+        NoTown::Foreign { .. } => error.into(),
+    })
 }
 
 fn named_by_environment() -> Option<PathBuf> {
-    std::env::var_os("YM_TOWN").filter(|dir| !dir.is_empty()).map(PathBuf::from)
+    set_variable("YM_TOWN").map(PathBuf::from)
+}
+
+/// What a variable of the environment says, if it says anything.
+pub(crate) fn set_variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// Who asks: `YM_ACTOR`, the agent that `YM_AGENT` names, else the user.

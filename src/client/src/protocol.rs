@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use yard_engine::{Command, Refusal, Seq, Timestamp};
 
 use crate::document::Document;
+use crate::views::LogPlace;
 use crate::views::task::TaskFilter;
 
 /// Version of this protocol; a server of another version is refused with a clear message.
@@ -176,6 +177,15 @@ pub enum Ask {
     LogOf {
         /// A bead or dispatch.
         id: String,
+    },
+    /// What a worker wrote, for those who cannot open the file.
+    LogPiece {
+        /// A bead or dispatch.
+        id: String,
+        /// From there on; none for the beginning.
+        from: Option<LogPlace>,
+        /// Without a place: only the last so many lines.
+        lines: Option<usize>,
     },
     /// The log of events, as items.
     Events {

@@ -2,16 +2,15 @@
 //! that cannot be given back; what is read in one go lies close together. It is read on a thread of its own while the loop
 //! goes on, and what the loop commits meanwhile is added before it takes the place of the old one.
 
-use std::path::Path;
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::{io, thread};
 
 use tracing::warn;
 use yard_engine::{Recorded, State};
-use yard_journal::Reader;
 
 use crate::memory;
 use crate::store::read_state;
+use crate::town::TownDir;
 
 /// So many events may be missed: whoever is that busy again gains nothing by it.
 const MOST_MISSED: usize = 20_000;
@@ -35,11 +34,11 @@ pub(crate) enum Progress {
 
 impl Anew {
     /// Begins to read a journal, and calls `wake` when that is done.
-    pub(crate) fn begin(journal: &Path, wake: impl FnOnce() + Send + 'static) -> io::Result<Self> {
+    pub(crate) fn begin(town: &TownDir, wake: impl FnOnce() + Send + 'static) -> io::Result<Self> {
         let (make, made) = mpsc::channel();
-        let journal = journal.to_owned();
+        let town = town.clone();
         let work = move || {
-            let read = Reader::open(&journal).map_err(Into::into).and_then(|reader| read_state(&reader));
+            let read = town.reader().map_err(Into::into).and_then(|reader| read_state(&reader));
             match read {
                 // Whoever no longer wants it has let go of the other end.
                 Ok(state) => drop(make.send(state)),
@@ -105,10 +104,14 @@ mod tests {
         carry_out(store, json!({ "do": "add", "items": items }));
     }
 
+    fn opened(town: &TownDir) -> Store {
+        Store::load(yard_journal::Journal::open(&town.journal()).unwrap()).unwrap()
+    }
+
     fn town_with_beads() -> (tempfile::TempDir, TownDir, Store) {
         let folder = tempfile::tempdir().unwrap();
         let town = TownDir::create(folder.path()).unwrap();
-        let mut store = Store::open(&town).unwrap();
+        let mut store = opened(&town);
         carry_out(&mut store, json!({ "do": "rig-add", "rig": { "name": "r", "prefix": "b", "path": "." } }));
         add_beads(&mut store, 50);
         (folder, town, store)
@@ -136,7 +139,7 @@ mod tests {
         assert!(taken);
         before.unwrap().check_same_as(store.state()).unwrap();
         store.checkpoint_now().unwrap();
-        Store::open(&town).unwrap().state().check_same_as(store.state()).unwrap();
+        opened(&town).state().check_same_as(store.state()).unwrap();
     }
 
     #[test]

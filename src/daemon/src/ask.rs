@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use yard_client::views::{DaemonView, WaitView};
 use yard_client::{Ask, Connection, Document, Lost, Reply, Request};
 use yard_engine::{Refusal, Standing, Tx};
-use yard_journal::{JournalError, Lease, LeaseError, Reader, Role};
+use yard_journal::{Holder, JournalError, LeaseError, Role};
 
 use crate::clock::instant_after;
 use crate::config;
@@ -51,6 +51,21 @@ pub enum AskError {
     Store(#[from] StoreError),
 }
 
+/// Whether it will be gone in a moment.
+fn is_passing(holder: &Holder) -> bool {
+    matches!(holder.role, Some(Role::Command) | None)
+}
+
+/// Somebody serves the town whose socket is on another host.
+fn served_elsewhere(holder: &Holder) -> Refusal {
+    let (host, town) = (holder.host.as_deref().unwrap_or("HOST"), holder.town.as_deref().unwrap_or("DIR"));
+    Refusal::new(
+        "served-elsewhere",
+        format!("the town is served by {holder}, which only takes commands there"),
+    )
+    .hint(format!("ssh {host} ym --town {town} …; what only looks works here too"))
+}
+
 type Each<'a> = &'a mut dyn FnMut(Box<RawValue>) -> bool;
 
 /// Asks whoever serves the town; otherwise opens it, for as long as this takes.
@@ -83,7 +98,10 @@ pub fn ask(town: &TownDir, request: &Request, each: Each<'_>) -> Result<Answered
             }
             _ => {}
         }
-        match Lease::try_acquire(&town.lease(), Role::Command) {
+        match town.try_lease(Role::Command) {
+            Err(LeaseError::Held(holder)) if holder.is_elsewhere() && !is_passing(&holder) => {
+                return Err(served_elsewhere(&holder).into());
+            }
             Ok(lease) => return last_word(serve_one(town, lease, request.clone())?, each),
             Err(LeaseError::Held(holder)) if Instant::now() > patience => {
                 let message = format!("the town is held by {holder}, which does not answer");
@@ -131,7 +149,7 @@ fn last_word(replies: Vec<Reply>, each: Each<'_>) -> Result<Answered, AskError> 
 /// Answers a read from the journal, without the lease. None when workers may have ended unnoticed, so that whoever
 /// can take the lease should look first.
 fn read_unserved(town: &TownDir, ask: &Ask) -> Result<Option<Answered>, AskError> {
-    let reader = match Reader::open(&town.journal()) {
+    let reader = match town.reader() {
         Ok(reader) => reader,
         Err(JournalError::Missing(_)) => return Ok(None),
         Err(error) => return Err(StoreError::from(error).into()),
@@ -142,13 +160,27 @@ fn read_unserved(town: &TownDir, ask: &Ask) -> Result<Option<Answered>, AskError
         let now = state.clock();
         Tx::new(&mut state, now).settings_read(&settings);
     }
-    let lease_is_free = Lease::holder(&town.lease()).is_none();
-    if (state.live_workers().next().is_some() || any_news(&state, town)) && lease_is_free {
+    let holder = town.holder();
+    if (state.live_workers().next().is_some() || any_news(&state, town)) && holder.is_none() {
         return Ok(None);
     }
-    let daemon = DaemonView { running: false, pid: None, http: None };
+    let (elsewhere, silent) = match holder.filter(|holder| !is_passing(holder)) {
+        Some(holder) if holder.is_elsewhere() => (Some(holder), None),
+        here => (None, here),
+    };
+    let daemon = DaemonView {
+        running: elsewhere.is_some(),
+        pid: elsewhere.and_then(|holder| holder.pid),
+        http: None,
+        tls: false,
+        silent_pid: silent.as_ref().and_then(|holder| holder.pid),
+    };
     let desk = Desk { state: &state, town, transient: Vec::new(), daemon };
-    last_word(vec![desk.answer(ask)], &mut |_| true).map(Some)
+    let mut answered = last_word(vec![desk.answer(ask)], &mut |_| true)?;
+    let notice = silent
+        .map(|holder| format!("{holder} has the town and does not answer: this is what the journal says"));
+    answered.notices.extend(notice);
+    Ok(Some(answered))
 }
 
 fn read_events(town: &TownDir, query: &yard_client::EventsAsk, each: Each<'_>) -> Result<Answered, AskError> {
@@ -191,7 +223,7 @@ fn wait_unserved(town: &TownDir, request: &Request, each: Each<'_>) -> Result<An
         if let Some(answered) = ask_server(town, &ask(&wanted, time_left()), each)? {
             return Ok(answered);
         }
-        if let Ok(lease) = Lease::try_acquire(&town.lease(), Role::Command) {
+        if let Ok(lease) = town.try_lease(Role::Command) {
             // A look: with no time to wait, the answer says how things stand now.
             let glance = ask(&wanted, Some(Duration::ZERO));
             let answered = last_word(serve_one(town, lease, glance)?, each)?;

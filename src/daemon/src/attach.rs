@@ -29,7 +29,7 @@ pub(crate) fn send_past(town: &TownDir, reply_to: ReplyTo) {
 }
 
 fn stream_past(town: &TownDir, reply_to: &ReplyTo) -> Result<(), JournalError> {
-    let reader = Reader::open(&town.journal())?;
+    let reader = town.reader()?;
     let (beginning, last) = (reader.beginning()?, reader.last_seq()?);
     // What the log was cut at. Without that copy, what came before the cut is unknown.
     let mut loaded = None;
@@ -61,7 +61,7 @@ fn stream(
     reply_to: &ReplyTo,
     published: &Published,
 ) -> Result<(), JournalError> {
-    let reader = Reader::open(&town.journal())?;
+    let reader = town.reader()?;
     let (beginning, last) = (reader.beginning()?, reader.last_seq()?);
     // A log that ends before what the caller has seen is another one, and of one that begins after it he would miss some.
     let mut seen = match since.filter(|since| (beginning..=last).contains(since)) {

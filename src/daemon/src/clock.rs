@@ -67,6 +67,13 @@ impl Clock {
         steady
     }
 
+    /// How far it is ahead of the wall clock, if that was set back.
+    pub(crate) fn lead(&self) -> Duration {
+        let steady = self.time.after(self.instant().saturating_duration_since(self.anchor));
+        let lead = steady.since(self.machine.wall());
+        if lead > STEP { lead } else { Duration::ZERO }
+    }
+
     /// How long until a moment.
     pub(crate) fn until(&self, moment: Timestamp) -> Duration {
         moment.since(self.time.after(self.instant().saturating_duration_since(self.anchor)))

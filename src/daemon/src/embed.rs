@@ -26,9 +26,13 @@ impl Embedded {
         let (opened, outcome) = mpsc::channel();
         let town = town.clone();
         let thread = std::thread::Builder::new().name("ym-loop".to_owned()).spawn(move || {
-            let _lease = lease;
-            let serving =
-                Core::open(town.clone(), ServerRole::Console).map_err(DaemonError::from).and_then(|core| {
+            let serving = Core::open(town.clone(), ServerRole::Console, &lease, None)
+                .map_err(DaemonError::from)
+                .and_then(|core| {
+                    let inputs = core.inputs();
+                    lease.when_lost(move |error| {
+                        inputs.send(Input::LeaseLost(error));
+                    });
                     let server = Server::start(&town, ServerRole::Console, core.inputs(), false)?;
                     Ok((core, server))
                 });

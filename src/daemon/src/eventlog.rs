@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::value::to_raw_value;
 use yard_client::{EventsAsk, Reply};
 use yard_engine::{Refusal, Seq};
-use yard_journal::{EventQuery, JournalError, Reader};
+use yard_journal::{EventQuery, JournalError};
 
 use crate::input::ReplyTo;
 use crate::store::recorded;
@@ -78,7 +78,7 @@ fn stream(
     reply_to: &ReplyTo,
     published: Option<&Published>,
 ) -> Result<(), JournalError> {
-    let reader = Reader::open(&town.journal())?;
+    let reader = town.reader()?;
     let mut query = EventQuery {
         since: ask.since,
         since_time: ask.since_time,

@@ -3,6 +3,7 @@
 use tokio::sync::mpsc;
 use yard_client::{Reply, Request};
 use yard_engine::{AgentName, AlertId, BeadId, DispatchId, SourceReading, WebhookFailure};
+use yard_journal::JournalError;
 use yard_workers::{Waker, WorkerReport};
 
 use crate::branches::GitNews;
@@ -67,6 +68,8 @@ pub(crate) enum Input {
     Git(GitNews),
     /// The process was asked to end (SIGTERM, SIGINT).
     Terminate,
+    /// The lease was lost.
+    LeaseLost(JournalError),
     /// Nothing new, but something to look at again.
     Nudge,
 }

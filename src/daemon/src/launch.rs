@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use yard_engine::bead::Bead;
 use yard_engine::command::{NewTask, SlingRequest};
 use yard_engine::context::{Context, ContextFields, RequestExtras};
-use yard_engine::dispatch::{Category, Dispatch, EXECUTORS, LOCAL_EXECUTOR, TMUX_EXECUTOR};
+use yard_engine::dispatch::{Category, Dispatch, EXECUTORS, LOCAL_EXECUTOR, SLURM_EXECUTOR, TMUX_EXECUTOR};
 use yard_engine::merge::MergeRequest;
 use yard_engine::readiness::WORKER_ACTOR_PREFIX;
 use yard_engine::session::Session;
 use yard_engine::settings::Isolation;
+use yard_engine::slurm::SlurmRequest;
 use yard_engine::{DispatchId, FormulaName, Kitchen, RigName, State, WorkerExit};
 use yard_workers::{
-    Completion, CookInput, Cooked, ExitCause, ExitRecord, Formula, Presets, RunSpec, StartOrder, StepSpec,
-    Surface, WorktreePlace, WorktreeSpec, YIELDED, cook,
+    Completion, CookInput, Cooked, ExitCause, ExitRecord, Formula, Presets, RunSpec, SlurmEnd, StartOrder,
+    StepSpec, Surface, WorktreePlace, WorktreeSpec, YIELDED, cook,
 };
 
 use crate::branches;
@@ -44,21 +45,23 @@ pub(crate) fn order(
         bead.description = sources.description(shown_by, &bead.id);
     }
     let rig = state.rig(&dispatch.rig).ok_or_else(|| format!("rig {} is gone", dispatch.rig))?;
-    let surface = match dispatch.executor.as_str() {
-        LOCAL_EXECUTOR => Surface::None,
-        TMUX_EXECUTOR => Surface::Tmux,
-        other => return Err(format!("executor {other:?} is not known: use {}", EXECUTORS.join(" or "))),
-    };
-    let (steps, cooked_env, isolation) = match (&context.fields.formula, &bead.argv) {
+    let (steps, cooked_env, isolation, asked) = match (&context.fields.formula, &bead.argv) {
         (Some(formula), _) => {
             let cooked = cook_for(state, town, &bead, &dispatch.rig, formula, &context.fields)?;
-            (cooked.steps, cooked.env, cooked.isolation)
+            (cooked.steps, cooked.env, cooked.isolation, cooked.slurm)
         }
         (None, Some(argv)) => {
             let isolation = state.settings().isolation(&dispatch.rig);
-            (vec![own_command(town, argv)], facts(&bead, &context.fields), isolation)
+            let facts = facts(&bead, &context.fields);
+            (vec![own_command(town, argv)], facts, isolation, SlurmRequest::default())
         }
         (None, None) => return Err("it has neither a formula nor a command of its own".to_owned()),
+    };
+    let surface = match dispatch.executor.as_str() {
+        LOCAL_EXECUTOR => Surface::None,
+        TMUX_EXECUTOR => Surface::Tmux,
+        SLURM_EXECUTOR => Surface::Slurm(Box::new(asked.or(&state.settings().slurm))),
+        other => return Err(format!("executor {other:?} is not known: use {}", EXECUTORS.join(" or "))),
     };
     let repo = town.rig_path(&rig.path);
     let worktree = match isolation {
@@ -319,7 +322,8 @@ pub(crate) fn check_order(
 pub(crate) fn worker_exit(state: &State, town: &TownDir, id: &DispatchId, exit: &ExitRecord) -> WorkerExit {
     let category = match (exit.cause, exit.code) {
         (ExitCause::HardCap, _) => Category::HardCap,
-        (ExitCause::Yielded, _) | (_, Some(YIELDED)) => Category::Yielded,
+        (ExitCause::Yielded | ExitCause::Slurm(SlurmEnd::Preempted | SlurmEnd::NodeFailed), _)
+        | (_, Some(YIELDED)) => Category::Yielded,
         _ if exit.unavailable.is_some() => Category::Unavailable,
         (_, Some(code)) if code != 0 && unavailable_codes(state, town, id).contains(&code) => {
             Category::Unavailable
@@ -369,6 +373,16 @@ pub(crate) fn exit_words(exit: &ExitRecord) -> String {
         ExitCause::HardCap => format!("hard cap exceeded ({how})"),
         ExitCause::ExecFailed => "a step's program could not be run".to_owned(),
         ExitCause::Yielded => "gave way between two steps".to_owned(),
+        ExitCause::Slurm(end) => {
+            let what = match end {
+                SlurmEnd::TimeLimit => "reached the time limit of its Slurm job",
+                SlurmEnd::OutOfMemory => "used more memory than its Slurm job may",
+                SlurmEnd::Preempted => "Slurm gave its place to other work",
+                SlurmEnd::NodeFailed => "its node failed, as Slurm says",
+                SlurmEnd::Cancelled => "its Slurm job was cancelled",
+            };
+            format!("{what} ({how})")
+        }
         ExitCause::Unfinished => "its work cannot be put on its branch".to_owned(),
     };
     match (&exit.note, exit.cause, &exit.unavailable) {

@@ -7,7 +7,6 @@ use yard_client::views::{self, AlertView, DaemonView, LogView, ShowView};
 use yard_client::{Ask, Reply};
 use yard_engine::bead::Verdict;
 use yard_engine::{BeadId, DispatchId, Recorded, Refusal, State};
-use yard_journal::Reader;
 
 use crate::clock::wall_clock;
 use crate::launch::log_path;
@@ -50,6 +49,7 @@ pub(crate) fn is_read(ask: &Ask) -> bool {
         | Ask::Health
         | Ask::Events { .. }
         | Ask::Attach { .. }
+        | Ask::LogPiece { .. }
         | Ask::Past
         | Ask::Wait { .. }
         | Ask::AgentWait { .. }
@@ -110,6 +110,7 @@ impl Desk<'_> {
             | Ask::Health
             | Ask::Events { .. }
             | Ask::Attach { .. }
+            | Ask::LogPiece { .. }
             | Ask::Past
             | Ask::Wait { .. }
             | Ask::AgentWait { .. }
@@ -157,13 +158,13 @@ impl Desk<'_> {
     /// The events that named a bead, as far as the log is kept.
     fn history(&self, bead: &BeadId) -> Result<Vec<Recorded>, Refusal> {
         let Some(entry) = self.state.bead(bead) else { return Ok(Vec::new()) };
-        let rows =
-            Reader::open(&self.town.journal()).and_then(|reader| reader.events_at(&entry.work.history.all()));
+        let rows = self.town.reader().and_then(|reader| reader.events_at(&entry.work.history.all()));
         let rows = rows.map_err(|e| Refusal::new("journal", e.to_string()))?;
         rows.iter().map(|row| recorded(row).map_err(|e| Refusal::new("journal", e.to_string()))).collect()
     }
 
-    fn log_of(&self, text: &str) -> Result<LogView, Refusal> {
+    /// Where the log of a bead or dispatch lies.
+    pub(crate) fn log_of(&self, text: &str) -> Result<LogView, Refusal> {
         let state = self.state;
         // The check of a merge has an attempt's number, and a log.
         let was_run = |id: &DispatchId| {

@@ -3,13 +3,14 @@
 
 use std::time::{Duration, Instant};
 
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 use yard_client::{Reply, Request, ServerRole};
 use yard_journal::{Holder, JournalError, Lease, LeaseError, Role};
 
 use crate::core::{Core, OpenError};
 use crate::input::{Input, ReplyTo};
 use crate::server::Server;
+use crate::standby::{Followed, await_lease};
 use crate::store::StoreError;
 use crate::town::TownDir;
 
@@ -24,10 +25,13 @@ const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
 pub enum DaemonError {
     /// Somebody serves the town already.
     #[error("the town is already served by {0}")]
-    Served(Holder),
+    Served(Box<Holder>),
     /// The lease cannot be taken.
     #[error(transparent)]
     Lease(LeaseError),
+    /// The journal cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The town cannot be taken over.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -38,8 +42,16 @@ pub enum DaemonError {
 
 /// Runs the daemon in the foreground until it is drained.
 pub fn run_daemon(town: &TownDir) -> Result<(), DaemonError> {
-    let _lease = lasting_lease(town, Role::Daemon)?;
-    let mut core = open_when_there_is_space(town)?;
+    let (lease, followed) = match town.store().map_err(StoreError::from)? {
+        yard_journal::Store::Sqlite(_) => (lasting_lease(town, Role::Daemon)?, None),
+        yard_journal::Store::Postgres(_) => await_lease(town)?,
+    };
+    lease.when_lost(|error| {
+        // At once: what the loop has in mind is not for it to do any more.
+        error!(%error, "ending at once: the town is no longer ours");
+        std::process::exit(1);
+    });
+    let mut core = open_when_there_is_space(town, &lease, followed)?;
     let server = Server::start(town, ServerRole::Daemon, core.inputs(), true)?;
     info!(town = %town.root().display(), pid = std::process::id(), "serving");
     tell_service_manager("READY=1");
@@ -51,10 +63,14 @@ pub fn run_daemon(town: &TownDir) -> Result<(), DaemonError> {
 }
 
 /// Takes the town over; on a full disk it waits for space rather than giving up.
-fn open_when_there_is_space(town: &TownDir) -> Result<Core, OpenError> {
+fn open_when_there_is_space(
+    town: &TownDir,
+    lease: &Lease,
+    mut followed: Option<Followed>,
+) -> Result<Core, OpenError> {
     let mut said = false;
     loop {
-        match Core::open(town.clone(), ServerRole::Daemon) {
+        match Core::open(town.clone(), ServerRole::Daemon, lease, followed.take()) {
             Err(OpenError::Store(StoreError::Journal(error @ JournalError::Full))) => {
                 if !said {
                     warn!(%error, "waiting for space");
@@ -71,12 +87,12 @@ fn open_when_there_is_space(town: &TownDir) -> Result<Core, OpenError> {
 pub(crate) fn lasting_lease(town: &TownDir, role: Role) -> Result<Lease, DaemonError> {
     let patience = Instant::now() + LEASE_PATIENCE;
     loop {
-        match Lease::try_acquire(&town.lease(), role) {
+        match town.try_lease(role) {
             Ok(lease) => return Ok(lease),
             Err(LeaseError::Held(holder)) => {
                 let passing = matches!(holder.role, Some(Role::Command) | None);
                 if !passing || Instant::now() > patience {
-                    return Err(DaemonError::Served(holder));
+                    return Err(DaemonError::Served(Box::new(holder)));
                 }
                 std::thread::sleep(Duration::from_millis(10));
             }
@@ -86,7 +102,7 @@ pub(crate) fn lasting_lease(town: &TownDir, role: Role) -> Result<Lease, DaemonE
 }
 
 /// Under systemd, says how the service stands; elsewhere does nothing.
-fn tell_service_manager(message: &str) {
+pub(crate) fn tell_service_manager(message: &str) {
     let Some(address) = std::env::var_os("NOTIFY_SOCKET") else { return };
     if let Ok(socket) = std::os::unix::net::UnixDatagram::unbound() {
         let _ = socket.send_to(message.as_bytes(), address);
@@ -94,8 +110,8 @@ fn tell_service_manager(message: &str) {
 }
 
 /// Carries out one request as the holder of the lease, serving whoever connects meanwhile.
-pub(crate) fn serve_one(town: &TownDir, _lease: Lease, request: Request) -> Result<Vec<Reply>, DaemonError> {
-    let mut core = Core::open(town.clone(), ServerRole::Command)?;
+pub(crate) fn serve_one(town: &TownDir, lease: Lease, request: Request) -> Result<Vec<Reply>, DaemonError> {
+    let mut core = Core::open(town.clone(), ServerRole::Command, &lease, None)?;
     let server = Server::start(town, ServerRole::Command, core.inputs(), false)?;
     let (reply_to, mut replies) = ReplyTo::new();
     core.inputs().send(Input::Ask { request: Box::new(request), reply_to });
@@ -118,5 +134,6 @@ pub(crate) fn serve_one(town: &TownDir, _lease: Lease, request: Request) -> Resu
     });
     drop(core);
     drop(server);
+    drop(lease);
     Ok(answers)
 }

@@ -1,14 +1,15 @@
-//! The socket's edge: accepts connections, passes requests to the loop, writes replies. It never touches the state.
+//! The socket's edge: accepts connections, passes requests to the loop, writes replies. It never touches the state. The
+//! talk itself ([`Talk`]) is the same wherever the bytes come from.
 
 use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Notify;
 use yard_client::{Hello, PROTOCOL_VERSION, Reply, Request, ServerRole, SocketPath};
@@ -25,23 +26,57 @@ const AT_ONCE: usize = 64 * 1024;
 /// How long answers may take to reach their clients when the server ends.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
+/// The file of the socket, as we made it. Whoever has taken the town over meanwhile has put his own in its place.
+#[derive(Clone)]
+struct OwnFile {
+    path: PathBuf,
+    stamp: Option<(u64, u64)>,
+}
+
+impl OwnFile {
+    fn at(path: PathBuf) -> Self {
+        Self { stamp: Self::stamp(&path), path }
+    }
+
+    fn stamp(path: &Path) -> Option<(u64, u64)> {
+        path.symlink_metadata().ok().map(|it| (it.dev(), it.ino()))
+    }
+
+    fn remove(&self) {
+        if self.stamp.is_some() && Self::stamp(&self.path) == self.stamp {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
 /// The listening socket and the thread that serves it.
 pub(crate) struct Server {
-    socket: PathBuf,
+    socket: OwnFile,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
 struct Shared {
-    role: ServerRole,
-    inputs: Inputs,
+    talk: Talk,
     connections: AtomicUsize,
-    /// Bytes of requests that have come so far and are not whole yet, of all connections.
-    unfinished: AtomicUsize,
     /// No new connections are taken and those in the backlog were.
     closed: AtomicBool,
     close: Notify,
     end: Notify,
+}
+
+/// What all who talk by this protocol share.
+pub(crate) struct Talk {
+    role: ServerRole,
+    inputs: Inputs,
+    /// Bytes of requests that have come so far and are not whole yet, of all connections.
+    unfinished: AtomicUsize,
+}
+
+impl Talk {
+    pub(crate) fn new(role: ServerRole, inputs: Inputs) -> Self {
+        Self { role, inputs, unfinished: AtomicUsize::new(0) }
+    }
 }
 
 impl Server {
@@ -57,11 +92,10 @@ impl Server {
         let listener = std::os::unix::net::UnixListener::bind(address.as_path())?;
         std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600))?;
         listener.set_nonblocking(true)?;
+        let socket = OwnFile::at(socket);
         let shared = Arc::new(Shared {
-            role,
-            inputs,
+            talk: Talk::new(role, inputs),
             connections: AtomicUsize::new(0),
-            unfinished: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             close: Notify::new(),
             end: Notify::new(),
@@ -71,7 +105,7 @@ impl Server {
         let thread = std::thread::Builder::new().name("ym-socket".to_owned()).spawn(move || {
             runtime.block_on(async {
                 if signals {
-                    tokio::spawn(watch_signals(theirs.inputs.clone()));
+                    tokio::spawn(watch_signals(theirs.talk.inputs.clone()));
                 }
                 accept(listener, path, theirs).await;
             });
@@ -103,7 +137,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.socket);
+        self.socket.remove();
         self.shared.end.notify_one();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -129,7 +163,7 @@ async fn watch_signals(inputs: Inputs) {
     }
 }
 
-async fn accept(listener: std::os::unix::net::UnixListener, path: PathBuf, shared: Arc<Shared>) {
+async fn accept(listener: std::os::unix::net::UnixListener, path: OwnFile, shared: Arc<Shared>) {
     let Ok(listener) = UnixListener::from_std(listener) else { return };
     let tasks = tokio::task::LocalSet::new();
     tasks
@@ -146,7 +180,7 @@ async fn accept(listener: std::os::unix::net::UnixListener, path: PathBuf, share
                 }
             }
             // Nobody new finds the socket; who is in the backlog is still served.
-            let _ = std::fs::remove_file(&path);
+            path.remove();
             while let Ok(accepted) = tokio::time::timeout(Duration::ZERO, listener.accept()).await {
                 match accepted {
                     Ok((stream, _)) => welcome(stream, &shared),
@@ -155,7 +189,7 @@ async fn accept(listener: std::os::unix::net::UnixListener, path: PathBuf, share
             }
             drop(listener);
             shared.closed.store(true, Ordering::SeqCst);
-            shared.inputs.send(Input::Nudge);
+            shared.talk.inputs.send(Input::Nudge);
             shared.end.notified().await;
         })
         .await;
@@ -171,20 +205,25 @@ fn welcome(stream: UnixStream, shared: &Arc<Shared>) {
     let shared = Arc::clone(shared);
     tokio::task::spawn_local(async move {
         // A connection that breaks concerns nobody but its client.
-        let _ = serve(stream, &shared).await;
+        let (read, write) = stream.into_split();
+        let _ = serve(read, write, &shared.talk).await;
         shared.connections.fetch_sub(1, Ordering::SeqCst);
-        shared.inputs.send(Input::Nudge);
+        shared.talk.inputs.send(Input::Nudge);
     });
 }
 
-async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
-    let (read, mut write) = stream.into_split();
+/// Talks with one client until it goes.
+pub(crate) async fn serve(
+    read: impl AsyncRead + Unpin,
+    mut write: impl AsyncWrite + Unpin,
+    talk: &Talk,
+) -> io::Result<()> {
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    let hello = Hello { ym: PROTOCOL_VERSION, version, pid: std::process::id(), role: shared.role };
+    let hello = Hello { ym: PROTOCOL_VERSION, version, pid: std::process::id(), role: talk.role };
     write_line(&mut write, &hello).await?;
     let mut reader = BufReader::new(read);
     loop {
-        let mut unfinished = Unfinished { shared, line: Vec::new() };
+        let mut unfinished = Unfinished { talk, line: Vec::new() };
         let line = match unfinished.read(&mut reader).await? {
             Sent::Line(line) => line,
             Sent::Nothing => return Ok(()),
@@ -202,7 +241,7 @@ async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
             }
         };
         let (reply_to, mut replies) = ReplyTo::new();
-        if !shared.inputs.send(Input::Ask { request: Box::new(request), reply_to }) {
+        if !talk.inputs.send(Input::Ask { request: Box::new(request), reply_to }) {
             return Ok(());
         }
         drop(line);
@@ -237,7 +276,7 @@ async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
 
 /// A request on its way, counted among those of all connections until this is dropped.
 struct Unfinished<'a> {
-    shared: &'a Shared,
+    talk: &'a Talk,
     line: Vec<u8>,
 }
 
@@ -260,7 +299,7 @@ impl Unfinished<'_> {
             let part = &more[..end.unwrap_or(more.len())];
             let len = part.len();
             self.line.extend_from_slice(part);
-            let before = self.shared.unfinished.fetch_add(len, Ordering::SeqCst);
+            let before = self.talk.unfinished.fetch_add(len, Ordering::SeqCst);
             reader.consume(len + usize::from(end.is_some()));
             if before + len > LONGEST_REQUEST {
                 return Ok(Sent::TooMuch);
@@ -272,7 +311,7 @@ impl Unfinished<'_> {
     }
 
     fn take(&mut self) -> Vec<u8> {
-        self.shared.unfinished.fetch_sub(self.line.len(), Ordering::SeqCst);
+        self.talk.unfinished.fetch_sub(self.line.len(), Ordering::SeqCst);
         std::mem::take(&mut self.line)
     }
 }
@@ -286,12 +325,14 @@ impl Drop for Unfinished<'_> {
 async fn write_reply(write: &mut (impl AsyncWriteExt + Unpin), reply: &Reply) -> io::Result<()> {
     let pieces = reply.line()?;
     if pieces.iter().map(|piece| piece.len()).sum::<usize>() <= AT_ONCE {
-        return write.write_all(&pieces.concat()).await;
+        write.write_all(&pieces.concat()).await?;
+    } else {
+        for piece in &pieces {
+            write.write_all(piece).await?;
+        }
     }
-    for piece in &pieces {
-        write.write_all(piece).await?;
-    }
-    Ok(())
+    // What is encrypted may otherwise stay behind.
+    write.flush().await
 }
 
 async fn write_line<T: serde::Serialize>(
@@ -300,5 +341,6 @@ async fn write_line<T: serde::Serialize>(
 ) -> io::Result<()> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
-    write.write_all(&line).await
+    write.write_all(&line).await?;
+    write.flush().await
 }

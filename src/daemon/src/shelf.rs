@@ -71,7 +71,7 @@ impl Shelf for TownDir {
     }
 
     fn log(&self) -> Result<Reader, JournalError> {
-        Reader::open(&self.journal())
+        self.reader()
     }
 }
 

@@ -108,8 +108,9 @@ impl PendingStarts {
     }
 }
 
+/// Whether a start is under way that is worth waiting for: a cluster may take hours for one.
 fn is_starting(state: &State, id: &DispatchId) -> bool {
-    state.dispatch(id).is_some_and(|d| d.is_live() && d.running_at.is_none())
+    state.dispatch(id).is_some_and(|d| d.is_live() && d.running_at.is_none() && !d.starts_elsewhere())
 }
 
 fn start_error(state: &State, id: &DispatchId) -> Option<String> {

@@ -1,11 +1,12 @@
 //! The state together with its journal: what is decided becomes durable here, or did not happen.
 
 use yard_engine::{Event, Recorded, Seq, State, Timestamp, Tx, UnreadableEvent, UnreadableRow};
-use yard_journal::{EntityRow, Journal, JournalError, Reader, Row};
+use yard_journal::{EntityRow, Journal, JournalError, Lease, Reader, Row};
 
 use crate::anew::{Anew, Progress, let_go};
 use crate::fold::fold;
 use crate::memory;
+use crate::standby::Followed;
 use crate::town::TownDir;
 
 /// Changed records after which a checkpoint is due at once.
@@ -39,9 +40,24 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Opens the journal and folds it.
-    pub(crate) fn open(town: &TownDir) -> Result<Self, StoreError> {
-        Self::load(Journal::open(&town.journal())?)
+    /// Opens the journal and folds it, as far as that was not done while following it.
+    pub(crate) fn open(
+        town: &TownDir,
+        lease: &Lease,
+        followed: Option<Followed>,
+    ) -> Result<Self, StoreError> {
+        let store = town.store()?;
+        if let yard_journal::Store::Sqlite(path) = store {
+            // A town without one has lost it, or was never made.
+            Journal::must_exist(path)?;
+        }
+        let journal = lease.open_journal(store)?;
+        match followed {
+            Some(Followed { state, checkpoint }) if state.seq() == journal.last_seq() => {
+                Ok(Self { journal, state, pending: Vec::new(), checkpoint, anew: None })
+            }
+            Some(_) | None => Self::load(journal),
+        }
     }
 
     /// Folds a journal that is open.
@@ -64,7 +80,7 @@ impl Store {
     /// begun.
     pub(crate) fn read_anew(&mut self, town: &TownDir, wake: impl FnOnce() + Send + 'static) -> bool {
         if self.anew.is_none() {
-            self.anew = Anew::begin(&town.journal(), wake).ok();
+            self.anew = Anew::begin(town, wake).ok();
         }
         self.anew.is_some()
     }
@@ -90,23 +106,28 @@ impl Store {
     }
 
     /// The last event that was cut off; 0 if none was.
-    pub(crate) fn beginning(&self) -> Result<Seq, JournalError> {
+    pub(crate) fn beginning(&mut self) -> Result<Seq, JournalError> {
         self.journal.beginning()
     }
 
     /// Whether the log has, or was cut off at, an event with this sum.
-    pub(crate) fn has_sum(&self, seq: Seq, sum: u64) -> Result<bool, JournalError> {
+    pub(crate) fn has_sum(&mut self, seq: Seq, sum: u64) -> Result<bool, JournalError> {
         self.journal.has_sum(seq, sum)
     }
 
     /// When an event happened that is still in the log.
-    pub(crate) fn time_of(&self, seq: Seq) -> Result<Option<Timestamp>, JournalError> {
+    pub(crate) fn time_of(&mut self, seq: Seq) -> Result<Option<Timestamp>, JournalError> {
         self.journal.time_of(seq)
     }
 
     /// Cuts off events up to `seq`, not more than `most`; says how many.
     pub(crate) fn cut_off(&mut self, seq: Seq, most: u64) -> Result<u64, StoreError> {
         Ok(self.journal.cut_off(seq, most)?)
+    }
+
+    /// Whether the town still is ours; an error if it is not.
+    pub(crate) fn confirm(&mut self) -> Result<(), StoreError> {
+        Ok(self.journal.confirm()?)
     }
 
     /// Prepares for a long stay.
@@ -141,7 +162,10 @@ impl Store {
         }
         let rows: Vec<Row> = events.iter().map(row).collect();
         if let Err(error) = self.journal.append(&rows) {
-            self.reload()?;
+            // Whoever must end has no use for a state.
+            if !error.is_final() {
+                self.reload()?;
+            }
             return Err(error.into());
         }
         self.anew = self.anew.take().and_then(|mut anew| anew.miss(&events).then_some(anew));
@@ -174,7 +198,9 @@ impl Store {
         self.anew = None;
         if let Err(error) = self.journal.checkpoint(seq, &rows) {
             // The records still are to be written; only a fresh fold knows which.
-            self.reload()?;
+            if !error.is_final() {
+                self.reload()?;
+            }
             return Err(error.into());
         }
         self.checkpoint = seq;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use yard_engine::agent::Process;
 use yard_engine::settings::HttpSettings;
+use yard_engine::slurm::SlurmRequest;
 use yard_engine::worktree::Worktree;
 use yard_engine::{
     AgentName, AlertId, BeadId, DispatchId, Millis, RigName, Settings, SourceReading, Timestamp,
@@ -53,6 +54,10 @@ pub trait Workers {
     /// Ends one of those, if it runs; whether it was there.
     fn evict(&mut self, _dispatch: &DispatchId) -> io::Result<bool> {
         Ok(false)
+    }
+    /// How many jobs like this a cluster has room for, if that is news.
+    fn cluster_room(&mut self, _wanted: Option<&SlurmRequest>) -> Option<u64> {
+        None
     }
     /// Prepares for so many starts at once.
     fn stand_by(&mut self, _wanted: usize) {}
@@ -119,6 +124,10 @@ impl Workers for LocalPool {
 
     fn evict(&mut self, dispatch: &DispatchId) -> io::Result<bool> {
         Self::evict(self, dispatch)
+    }
+
+    fn cluster_room(&mut self, wanted: Option<&SlurmRequest>) -> Option<u64> {
+        Self::cluster_room(self, wanted)
     }
 
     fn stand_by(&mut self, wanted: usize) {

@@ -4,15 +4,30 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use yard_journal::{Holder, Journal, JournalError, Lease, LeaseError, Reader, Role, Store};
+
+use crate::config;
 
 /// The folder that makes a directory a town.
 const FOLDER: &str = ".yardmaster";
 
 /// A town on disk.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct TownDir {
     root: PathBuf,
+    /// Where its journal is, once that was asked. It stays there for as long as this process knows the town.
+    store: Arc<OnceLock<Store>>,
 }
+
+impl PartialEq for TownDir {
+    fn eq(&self, other: &Self) -> bool {
+        self.root == other.root
+    }
+}
+
+impl Eq for TownDir {}
 
 /// There is no town where one was looked for, or none to be trusted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,10 +66,10 @@ impl TownDir {
     /// Exactly this directory, which must be a town.
     pub fn at(root: &Path) -> Result<Self, NoTown> {
         let root = root.canonicalize().map_err(|_| NoTown::Here(root.to_owned()))?;
-        if root.join(FOLDER).is_dir() { Ok(Self { root }) } else { Err(NoTown::Here(root)) }
+        if root.join(FOLDER).is_dir() { Ok(Self::in_directory(root)) } else { Err(NoTown::Here(root)) }
     }
 
-    /// Makes the folders of a new town. The journal is made when it is first opened.
+    /// Makes the folders of a new town, or those that are missing.
     pub fn create(root: &Path) -> io::Result<Self> {
         fs::create_dir_all(root)?;
         let root = root.canonicalize()?;
@@ -70,7 +85,19 @@ impl TownDir {
         let mut file =
             open.write(true).create(true).truncate(true).mode(0o600).open(folder.join(".gitignore"))?;
         file.write_all(b"*\n!config.toml\n!formulas/\n!.gitignore\n")?;
-        Ok(Self { root })
+        Ok(Self::in_directory(root))
+    }
+
+    /// Gives a new town an empty journal, by which it is told from one that has lost its own. A database needs none.
+    pub fn begin_journal(&self) -> Result<(), JournalError> {
+        match self.store()? {
+            Store::Sqlite(path) => Journal::create(path),
+            Store::Postgres(_) => Ok(()),
+        }
+    }
+
+    fn in_directory(root: PathBuf) -> Self {
+        Self { root, store: Arc::default() }
     }
 
     /// Shuts others out of a town whose folder came from elsewhere, say from git. Says whether they could look in.
@@ -94,14 +121,41 @@ impl TownDir {
         self.root.join(FOLDER)
     }
 
-    /// The event log.
+    /// The event log, if it is in a file.
     pub fn journal(&self) -> PathBuf {
         self.folder().join("journal.db")
     }
 
-    /// The single-writer lease.
+    /// The lock of the single-writer lease, if the event log is in a file.
     pub fn lease(&self) -> PathBuf {
         self.folder().join("lease")
+    }
+
+    /// Where the event log is.
+    pub fn store(&self) -> Result<&Store, JournalError> {
+        if let Some(store) = self.store.get() {
+            return Ok(store);
+        }
+        let store = match config::read_store(&self.config(), &self.journal())? {
+            Store::Postgres(url) => Store::Postgres(url.of_town(&self.root)),
+            store @ Store::Sqlite(_) => store,
+        };
+        Ok(self.store.get_or_init(|| store))
+    }
+
+    /// The event log, for those who only look.
+    pub fn reader(&self) -> Result<Reader, JournalError> {
+        Reader::open(self.store()?)
+    }
+
+    /// Takes the single-writer lease if nobody has it.
+    pub fn try_lease(&self, role: Role) -> Result<Lease, LeaseError> {
+        Lease::try_acquire(self.store()?, role)
+    }
+
+    /// Who has the single-writer lease, if anybody does and it can be found out.
+    pub fn holder(&self) -> Option<Holder> {
+        Lease::holder(self.store().ok()?)
     }
 
     /// The config file; it need not exist.

@@ -38,6 +38,17 @@ pub(crate) struct WaitFor {
     pub(crate) until: Option<Instant>,
 }
 
+/// Whether what waits can start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outlook {
+    /// By itself.
+    GoesOn,
+    /// Only if somebody sees to it.
+    StandsStill,
+    /// Nobody can tell: the journal takes no writes, and what has ended meanwhile is not in it.
+    Unclear,
+}
+
 /// Every client that waits.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters(Vec<Waiter>);
@@ -81,15 +92,15 @@ impl Waiters {
         }
     }
 
-    /// Answers whoever need not wait any longer. `dispatches_by_itself` says whether waiting work can start.
-    pub(crate) fn look(&mut self, state: &State, now: Instant, dispatches_by_itself: bool) {
+    /// Answers whoever need not wait any longer.
+    pub(crate) fn look(&mut self, state: &State, now: Instant, outlook: Outlook) {
         let mut left = Vec::new();
         for mut waiter in std::mem::take(&mut self.0) {
             if waiter.reply_to.is_gone() {
                 continue;
             }
             let timed_out = waiter.until.is_some_and(|t| t <= now);
-            if waiter.is_over(state, now, dispatches_by_itself) || timed_out {
+            if waiter.is_over(state, now, outlook) || timed_out {
                 waiter.answer(state, timed_out);
             } else {
                 left.push(waiter);
@@ -106,7 +117,12 @@ fn has_ended(state: &State, id: &BeadId) -> bool {
 }
 
 impl Waiter {
-    fn is_over(&mut self, state: &State, now: Instant, dispatches_by_itself: bool) -> bool {
+    fn is_over(&mut self, state: &State, now: Instant, outlook: Outlook) -> bool {
+        let dispatches_by_itself = match outlook {
+            Outlook::GoesOn => true,
+            Outlook::StandsStill => false,
+            Outlook::Unclear => return self.wanted.iter().all(|id| has_ended(state, id)),
+        };
         if self.all {
             // The town as a whole stands still when nothing runs, nothing could start and nothing becomes due. Looking
             // at every bead would take too long in a large town.

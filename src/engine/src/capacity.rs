@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
+use crate::dispatch::SLURM_EXECUTOR;
 use crate::state::State;
 use crate::task::TaskPlace;
 use crate::{AccountName, BeadId, RigName};
@@ -23,6 +24,8 @@ pub enum Limit {
     Tasks,
     /// The tasks of one of its agents: `http.max_per_agent_inflight`.
     TasksOf(String),
+    /// What the cluster has room for, as it was last seen.
+    Slurm,
 }
 
 impl Limit {
@@ -33,13 +36,16 @@ impl Limit {
         account: Option<&AccountName>,
         task: Option<&TaskPlace>,
         by_agent: bool,
+        on_cluster: bool,
     ) -> impl Iterator<Item = Self> + use<> {
         let takes_worker = !by_agent && task.is_none_or(|task| task.takes_worker);
         let account = account.cloned().map(Self::Account);
         let of_workers = [Self::Town, Self::Rig(rig.clone())].into_iter().chain(account);
         let of_tasks = task.map(|task| [Self::Tasks, Self::TasksOf(task.agent.clone())]);
         let of_agents = by_agent.then_some(Self::Agents);
-        of_workers.filter(move |_| takes_worker).chain(of_tasks.into_iter().flatten()).chain(of_agents)
+        let of_cluster = (takes_worker && on_cluster).then_some(Self::Slurm);
+        let of_workers = of_workers.filter(move |_| takes_worker);
+        of_workers.chain(of_tasks.into_iter().flatten()).chain(of_agents).chain(of_cluster)
     }
 
     /// The name shown to people: `town`, `rig api`, `account main`.
@@ -51,18 +57,19 @@ impl Limit {
             Self::Agents => "agents".to_owned(),
             Self::Tasks => "tasks".to_owned(),
             Self::TasksOf(agent) => format!("tasks of {agent}"),
+            Self::Slurm => "slurm".to_owned(),
         }
     }
 }
 
 impl Limit {
-    /// The setting that raises it; only one more agent raises the number of agents.
+    /// The setting that raises it; only one more agent raises the number of agents, and none makes a cluster larger.
     pub fn setting(&self) -> Option<String> {
         Some(match self {
             Self::Town => "scheduler.max_polecats".to_owned(),
             Self::Rig(name) => format!("rig.{name}.max_polecats"),
             Self::Account(name) => format!("account.{name}.max_polecats"),
-            Self::Agents => return None,
+            Self::Agents | Self::Slurm => return None,
             Self::Tasks => "http.max_inflight".to_owned(),
             Self::TasksOf(_) => "http.max_per_agent_inflight".to_owned(),
         })
@@ -74,6 +81,7 @@ impl Limit {
             Self::Town | Self::Rig(_) | Self::Account(_) => "workers busy",
             Self::Agents => "agents busy",
             Self::Tasks | Self::TasksOf(_) => "under way",
+            Self::Slurm => "jobs there, as far as its partition has processors",
         }
     }
 
@@ -117,6 +125,7 @@ impl State {
             Limit::Agents => Some(self.agents_there()),
             Limit::Tasks => Some(self.settings.http.max_inflight),
             Limit::TasksOf(_) => Some(self.settings.http.max_per_agent_inflight),
+            Limit::Slurm => self.cluster_room,
         };
         Room { max, active: self.active.get(limit).copied().unwrap_or(0) }
     }
@@ -124,7 +133,17 @@ impl State {
     /// The limits that a scheduled bead counts against when it runs.
     pub fn limits_of(&self, bead: &BeadId) -> Vec<Limit> {
         let context = self.work(bead).and_then(|work| self.context(work.context.as_ref()?));
-        context.into_iter().flat_map(Context::limits).collect()
+        context.into_iter().flat_map(|context| self.limits_for(context)).collect()
+    }
+
+    /// The limits that a context counts against when it runs.
+    pub(crate) fn limits_for(&self, context: &Context) -> impl Iterator<Item = Limit> + use<> {
+        context.limits(self.executor_of(context) == SLURM_EXECUTOR)
+    }
+
+    /// Whether something runs on the cluster, or would if it had room.
+    pub fn wants_cluster(&self) -> bool {
+        self.active.contains_key(&Limit::Slurm) || self.queue.counts_against(&Limit::Slurm)
     }
 
     /// Every limit that is configured or in use, town first.
@@ -133,7 +152,9 @@ impl State {
         let accounts = self.settings.accounts.keys().cloned().map(Limit::Account);
         let tasks = (!self.tasks.is_empty()).then_some(Limit::Tasks);
         let agents = (!self.agents.is_empty()).then_some(Limit::Agents);
-        let all = std::iter::once(Limit::Town).chain(rigs).chain(accounts).chain(tasks).chain(agents);
+        let cluster = self.wants_cluster().then_some(Limit::Slurm);
+        let all = std::iter::once(Limit::Town).chain(rigs).chain(accounts);
+        let all = all.chain(tasks).chain(agents).chain(cluster);
         let rooms = all.map(|limit| (limit.clone(), self.room(&limit)));
         rooms.filter(|(limit, room)| *limit == Limit::Town || room.max.is_some()).collect()
     }

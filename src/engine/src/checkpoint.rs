@@ -1,7 +1,7 @@
 //! Checkpoints: the records changed since the last one, as rows. Loading them and folding the events after gives
 //! the same state as folding the whole log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -64,6 +64,8 @@ struct TownRow {
     pause: Option<Pause>,
     #[serde(default)]
     host_gate: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cluster_room: Option<u64>,
     #[serde(default)]
     undo: Vec<Undoable>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -71,7 +73,9 @@ struct TownRow {
     #[serde(default)]
     last_dispatch_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    sources: BTreeMap<RigName, String>,
+    sources: BTreeMap<RigName, Option<String>>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    contested: BTreeMap<RigName, BTreeSet<BeadId>>,
     #[serde(default)]
     spending: Spending,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -165,10 +169,12 @@ impl State {
                     settings: self.settings.clone(),
                     pause: self.pause.clone(),
                     host_gate: self.host_gate.clone(),
+                    cluster_room: self.cluster_room,
                     undo: self.undo.clone(),
                     redo: self.redo.clone(),
                     last_dispatch_at: self.last_dispatch_at,
                     sources: self.sources.clone(),
+                    contested: self.contested.clone(),
                     spending: self.spending.clone(),
                     cooling: self.cooling.clone(),
                     served_before: self.served_before.clone(),
@@ -261,10 +267,12 @@ impl Restoring {
                 state.settings = row.settings;
                 state.pause = row.pause;
                 state.host_gate = row.host_gate;
+                state.cluster_room = row.cluster_room;
                 state.undo = row.undo;
                 state.redo = row.redo;
                 state.last_dispatch_at = row.last_dispatch_at;
                 state.sources = row.sources;
+                state.contested = row.contested;
                 state.spending = row.spending;
                 state.cooling = row.cooling;
                 state.served_before = row.served_before;

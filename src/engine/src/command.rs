@@ -2,6 +2,7 @@
 //! replays backwards.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -619,6 +620,21 @@ pub struct SlingRequest {
     pub force: bool,
     /// Only say what would happen.
     pub dry_run: bool,
+}
+
+impl Command {
+    /// Puts off every moment that a person has named: his clock is so far behind the one that the town lives by.
+    pub fn put_off(&mut self, by: Duration) {
+        let moments: Vec<&mut Option<Timestamp>> = match self {
+            Self::Pause { until, .. } => vec![until],
+            Self::Sling(request) => vec![&mut request.not_before, &mut request.deadline],
+            Self::TaskSubmit { tasks } => tasks.iter_mut().map(|task| &mut task.deadline).collect(),
+            _ => Vec::new(),
+        };
+        for moment in moments.into_iter().flatten() {
+            *moment = moment.after(by);
+        }
+    }
 }
 
 impl From<BeadId> for String {

@@ -197,13 +197,14 @@ impl Context {
         self.closed.is_none()
     }
 
-    /// The limits that its run will count against.
-    pub(crate) fn limits(&self) -> impl Iterator<Item = Limit> + use<> {
+    /// The limits that its run will count against, on a cluster or here.
+    pub(crate) fn limits(&self, on_cluster: bool) -> impl Iterator<Item = Limit> + use<> {
         Limit::of(
             &self.fields.target_rig,
             self.fields.account.as_ref(),
             self.task.as_ref(),
             self.assign.is_some(),
+            on_cluster,
         )
     }
 

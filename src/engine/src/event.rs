@@ -80,6 +80,7 @@ impl Event {
                 TownEvent::Paused { .. } => "scheduler.paused",
                 TownEvent::Resumed { .. } => "scheduler.resumed",
                 TownEvent::HostGate { .. } => "scheduler.host_gate",
+                TownEvent::ClusterRoom { .. } => "scheduler.cluster_room",
                 TownEvent::ClockAdvanced {} => "town.clock_advanced",
                 TownEvent::Retired { .. } => "town.retired",
                 TownEvent::OperatorDid { .. } => "operator.did",
@@ -225,11 +226,12 @@ impl Event {
 }
 
 /// Every type of event there is.
-pub const KINDS: [&str; 90] = [
+pub const KINDS: [&str; 91] = [
     "town.settings_changed",
     "scheduler.paused",
     "scheduler.resumed",
     "scheduler.host_gate",
+    "scheduler.cluster_room",
     "town.clock_advanced",
     "town.retired",
     "operator.did",

@@ -325,7 +325,7 @@ impl State {
         }
         for id in self.queue.ids() {
             let context = &self.contexts[id];
-            let full = context.limits().any(|limit| !self.room(&limit).has_room());
+            let full = self.limits_for(context).any(|limit| !self.room(&limit).has_room());
             ensure(full, || format!("{} is ready and there is room", context.bead()))?;
         }
         Ok(())
@@ -341,6 +341,7 @@ impl State {
         same("settings", self.settings == other.settings)?;
         same("pause", self.pause == other.pause)?;
         same("host gate", self.host_gate == other.host_gate)?;
+        same("room on the cluster", self.cluster_room == other.cluster_room)?;
         same("undo list", self.undo == other.undo)?;
         same("redo list", self.redo == other.redo)?;
         same("last dispatch", self.last_dispatch_at == other.last_dispatch_at)?;
@@ -366,7 +367,7 @@ impl State {
         same("timers", self.timers == other.timers)?;
         same("deadlines", self.deadlines == other.deadlines)?;
         same("vanished beads", self.gone == other.gone)?;
-        same("sources", self.sources == other.sources)?;
+        same("sources", self.sources == other.sources && self.contested == other.contested)?;
         same("alerts", self.alerts == other.alerts)?;
         same("alert keys", self.alert_keys == other.alert_keys)?;
         same("beads to be fed", self.hungry == other.hungry)?;

@@ -39,7 +39,8 @@ impl State {
     /// lane.
     fn may_be_followed(&self, id: &DispatchId) -> Option<&Dispatch> {
         let runs = |dispatch: &&Dispatch| {
-            dispatch.is_live() && dispatch.has_worker() && !dispatch.should_yield() && dispatch.task.is_none()
+            let is_ours = dispatch.has_worker() && dispatch.executor == LOCAL_EXECUTOR;
+            dispatch.is_live() && is_ours && !dispatch.should_yield() && dispatch.task.is_none()
         };
         if let Some(running) = self.dispatch(id) {
             return Some(running).filter(runs);
@@ -96,7 +97,7 @@ impl State {
             freed.contains(limit) && room.max.is_none_or(|max| room.active <= max)
         };
         let most_urgent = self.open_priorities.keys().next_back().copied().unwrap_or(0);
-        let certain = context.limits().all(|limit| fits(&limit))
+        let certain = self.limits_for(context).all(|limit| fits(&limit))
             && context.priority >= most_urgent
             && context.task.is_none()
             && context.deadline.is_none();

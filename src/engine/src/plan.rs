@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::capacity::Limit;
+use crate::context::Context;
 use crate::dispatch::{Dispatch, DispatchEvent, LOCAL_EXECUTOR};
 use crate::money::Usd;
 use crate::queue::Lane;
@@ -153,13 +154,22 @@ impl State {
         next
     }
 
+    /// The executor that a context runs by: its own, else its rig's, else the configured one.
+    pub(crate) fn executor_of<'a>(&'a self, context: &'a Context) -> &'a str {
+        self.executor_for(context.executor.as_deref(), &context.fields.target_rig)
+    }
+
+    /// The same for what is not scheduled yet.
+    pub(crate) fn executor_for<'a>(&'a self, asked: Option<&'a str>, rig: &RigName) -> &'a str {
+        let of_rig = || self.rigs.get(rig).and_then(|rig| rig.executor.as_deref());
+        let configured = || self.settings.executor(rig).map(String::as_str);
+        asked.or_else(of_rig).or_else(configured).unwrap_or(LOCAL_EXECUTOR)
+    }
+
     pub(crate) fn start_of(&self, context: &ContextId, now: Timestamp) -> Option<Dispatch> {
         let context = self.context(context)?;
         let attempt = self.beads.get(context.bead())?.work.attempts + 1;
         let rig = context.fields.target_rig.clone();
-        let of_rig = || self.rigs.get(&rig).and_then(|r| r.executor.clone());
-        let executor = context.executor.clone().or_else(of_rig);
-        let executor = executor.or_else(|| self.settings.executor(&rig).cloned());
         Some(Dispatch {
             id: DispatchId::new(context.bead().clone(), attempt),
             context: context.id.clone(),
@@ -167,7 +177,7 @@ impl State {
             lane: Lane::of(context, self.settings.fairness),
             task: context.task.clone(),
             claim: None,
-            executor: executor.unwrap_or_else(|| LOCAL_EXECUTOR.to_owned()),
+            executor: self.executor_of(context).to_owned(),
             order: self.seq.next().0,
             started_at: now,
             running_at: None,

@@ -195,7 +195,7 @@ impl State {
 
     /// The limits that keep a context from starting.
     pub(crate) fn full_limits(&self, context: &Context) -> Vec<Limit> {
-        context.limits().filter(|limit| !self.room(limit).has_room()).collect()
+        self.limits_for(context).filter(|limit| !self.room(limit).has_room()).collect()
     }
 
     /// Whether the end of a dispatch would make room under every one of these limits.

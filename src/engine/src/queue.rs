@@ -77,8 +77,8 @@ pub(crate) struct ClassKey {
 }
 
 impl ClassKey {
-    pub(crate) fn of(context: &Context, settings: &Settings) -> Self {
-        Self { lane: Lane::of(context, settings.fairness), limits: context.limits().collect() }
+    pub(crate) fn of(context: &Context, settings: &Settings, limits: impl Iterator<Item = Limit>) -> Self {
+        Self { lane: Lane::of(context, settings.fairness), limits: limits.collect() }
     }
 }
 
@@ -362,6 +362,11 @@ impl Queue {
         if self.lanes.get(lane).is_some_and(|state| state.running == 0 && state.waiting == 0) {
             self.lanes.remove(lane);
         }
+    }
+
+    /// Whether somebody stands there who needs room under this limit.
+    pub(crate) fn counts_against(&self, limit: &Limit) -> bool {
+        self.classes.keys().any(|class| class.limits.contains(limit))
     }
 
     /// Whether something waits for which the limits on workers do not count.

@@ -328,7 +328,7 @@ impl State {
                 Reason { until, ..Reason::new(C::AwaitingAgent, message) }
             });
         }
-        for limit in context.limits() {
+        for limit in self.limits_for(context) {
             let room = self.room(&limit);
             if let (false, Some(max)) = (room.has_room(), room.max) {
                 tell(C::Capacity, &|| {

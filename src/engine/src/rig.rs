@@ -110,6 +110,7 @@ impl State {
             RigEvent::Removed { name, .. } => {
                 self.rigs.remove(name);
                 self.sources.remove(name);
+                self.contested.remove(name);
                 let shown = self.beads.values().filter(|e| e.bead.source.as_ref() == Some(name));
                 for bead in shown.map(|e| e.bead.id.clone()).collect::<Vec<_>>() {
                     self.vanish(&bead);

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::money::Usd;
+use crate::slurm::SlurmRequest;
 use crate::{AccountName, FormulaName, Millis, RigName};
 
 /// Everything configurable that a decision may depend on. Defaults are those of the manual.
@@ -68,6 +69,8 @@ pub struct Settings {
     pub http: HttpSettings,
     /// Where actions over HTTP go.
     pub http_executor: HttpExecutorSettings,
+    /// What jobs of Slurm ask for when their formula does not say.
+    pub slurm: SlurmRequest,
     /// Defaults of a sling.
     pub worker: WorkerSettings,
     /// Per-rig overrides.
@@ -108,6 +111,7 @@ impl Default for Settings {
             agents: AgentSettings::default(),
             http: HttpSettings::default(),
             http_executor: HttpExecutorSettings::default(),
+            slurm: SlurmRequest::default(),
             worker: WorkerSettings::default(),
             rigs: BTreeMap::new(),
             accounts: BTreeMap::new(),
@@ -267,6 +271,12 @@ pub struct HttpSettings {
     pub listen: Option<String>,
     /// The file with its token; none = where it usually lies.
     pub token_file: Option<String>,
+    /// The file with its certificate chain; none = no TLS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_cert: Option<String>,
+    /// The file with the key of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_key: Option<String>,
     /// Tasks that may wait.
     pub max_queue: u64,
     /// Tasks that may wait of one agent.
@@ -286,6 +296,8 @@ impl Default for HttpSettings {
         Self {
             listen: None,
             token_file: None,
+            tls_cert: None,
+            tls_key: None,
             max_queue: 1000,
             max_per_agent: 100,
             max_inflight: 20,

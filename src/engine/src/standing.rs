@@ -169,7 +169,7 @@ impl State {
         }
         let context = entry.work.context.as_ref().and_then(|id| self.context(id));
         let never_room =
-            |c: &Context| c.assign.is_none() && c.limits().any(|limit| self.room(&limit).max == Some(0));
+            |c: &Context| c.assign.is_none() && c.limits(false).any(|limit| self.room(&limit).max == Some(0));
         let scheduled = context.map_or(self.will_be_fed(entry), |context| !never_room(context));
         if !scheduled || self.pause.as_ref().is_some_and(|pause| pause.until.is_none()) {
             return false;

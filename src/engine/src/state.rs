@@ -39,6 +39,8 @@ pub struct State {
     pub(crate) settings: Settings,
     pub(crate) pause: Option<Pause>,
     pub(crate) host_gate: Option<String>,
+    /// How many jobs of ours the cluster has room for, as last seen; none = not known.
+    pub(crate) cluster_room: Option<u64>,
     pub(crate) undo: Vec<Undoable>,
     /// What was taken back, the last one last.
     pub(crate) redo: Vec<Undoable>,
@@ -60,8 +62,10 @@ pub struct State {
     pub(crate) task_counts: TaskCounts,
     /// Beads that vanished from their workspace, with their history, for when they come back.
     pub(crate) gone: Beads,
-    /// What each rig's workspace looked like when it was last read.
-    pub(crate) sources: BTreeMap<RigName, String>,
+    /// What each rig's workspace looked like when it was last read; none if it must be read anew.
+    pub(crate) sources: BTreeMap<RigName, Option<String>>,
+    /// Beads that rigs' workspaces show although they belong to somebody else.
+    pub(crate) contested: BTreeMap<RigName, BTreeSet<BeadId>>,
     /// What was spent.
     pub(crate) spending: Spending,
     /// Until when accounts rest whose service was unavailable.
@@ -227,7 +231,7 @@ impl State {
             return self.refresh_offer(id);
         }
         if self.could_start(context) {
-            let class = ClassKey::of(context, &self.settings);
+            let class = ClassKey::of(context, &self.settings, self.limits_for(context));
             let order = OrderKey::of(context, &self.settings, self.clock);
             self.queue.insert(id, class, order, context.priority);
         } else {

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::capacity::Limit;
 use crate::command::Command;
 use crate::settings::Settings;
 use crate::state::State;
@@ -52,6 +53,12 @@ pub enum TownEvent {
         /// In words; none when it opened.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         closed_because: Option<String>,
+    },
+    /// The cluster has room for so many jobs of ours, those that run there included.
+    #[serde(rename = "scheduler.cluster_room")]
+    ClusterRoom {
+        /// How many.
+        jobs: u64,
     },
     /// Time passed and something became due.
     #[serde(rename = "town.clock_advanced")]
@@ -112,6 +119,9 @@ pub enum TownEvent {
         rig: RigName,
         /// What tells this version of it from another.
         stamp: String,
+        /// The beads it shows that belong to somebody else.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        contested: Vec<BeadId>,
     },
     /// An account's service was unavailable, so nobody uses it for a while.
     #[serde(rename = "account.cooling")]
@@ -135,14 +145,22 @@ impl State {
             TownEvent::Paused { pause } => self.pause = Some(pause.clone()),
             TownEvent::Resumed { .. } => self.pause = None,
             TownEvent::HostGate { closed_because } => self.host_gate.clone_from(closed_because),
+            TownEvent::ClusterRoom { jobs } => {
+                self.cluster_room = Some(*jobs);
+                self.queue.limit_freed(&Limit::Slurm);
+            }
             TownEvent::ClockAdvanced {} => {}
             TownEvent::Retired { beads, convoys, .. } => self.apply_retired(beads, convoys),
             TownEvent::OperatorDid { undoable, .. } => self.apply_did(undoable),
             TownEvent::OperatorUndid { did, again, .. } => self.apply_undid(did, again),
             TownEvent::OperatorRedid { did, inverse, .. } => self.apply_redid(did, inverse),
             TownEvent::Repaired { .. } => self.rebuild_indexes(),
-            TownEvent::SourceRead { rig, stamp } => {
-                self.sources.insert(rig.clone(), stamp.clone());
+            TownEvent::SourceRead { rig, stamp, contested } => {
+                self.sources.insert(rig.clone(), Some(stamp.clone()));
+                self.contested.remove(rig);
+                if !contested.is_empty() {
+                    self.contested.insert(rig.clone(), contested.iter().cloned().collect());
+                }
             }
             TownEvent::AccountCooling { account, until, .. } => {
                 let known = self.cooling.entry(account.clone()).or_insert(*until);
@@ -153,9 +171,30 @@ impl State {
         self.touch_town();
     }
 
-    /// What a rig's workspace looked like when it was last read, if it ever was.
+    /// What a rig's workspace looked like when it was last read; none if it never was, or must be read anew.
     pub fn source_stamp(&self, rig: &RigName) -> Option<&str> {
-        self.sources.get(rig).map(String::as_str)
+        self.sources.get(rig)?.as_deref()
+    }
+
+    /// Whether a rig's workspace must be read as a whole again: it shows a bead that was left to somebody else, who has
+    /// it no longer.
+    pub fn must_be_read_anew(&self, rig: &RigName) -> bool {
+        self.sources.get(rig).is_some_and(Option::is_none)
+    }
+
+    /// An id is nobody's any more: who shows it as well may have it.
+    pub(crate) fn free_id(&mut self, id: &BeadId) {
+        let mut freed = Vec::new();
+        self.contested.retain(|rig, ids| {
+            if ids.remove(id) {
+                freed.push(rig.clone());
+            }
+            !ids.is_empty()
+        });
+        for rig in freed {
+            self.sources.insert(rig, None);
+            self.touch_town();
+        }
     }
 
     /// The accounts that rest, and until when.
@@ -176,6 +215,11 @@ impl State {
     /// Why the host takes no new work, if so.
     pub fn host_gate(&self) -> Option<&str> {
         self.host_gate.as_deref()
+    }
+
+    /// How many jobs of ours the cluster has room for, as last seen.
+    pub fn cluster_room(&self) -> Option<u64> {
+        self.cluster_room
     }
 
     /// When anything was last started.

@@ -1,15 +1,14 @@
-//! Looking over the whole file: SQLite's own check, then every event's and entity's checksum.
+//! Looking over the whole journal: the store's own check, then every event's and entity's checksum.
 
 use std::ops::ControlFlow;
 
-use rusqlite::Connection;
 use yard_engine::Seq;
 
 use crate::JournalError;
-use crate::load::{self, Link};
+use crate::load::{self, Link, Log};
 
 /// Problems listed at most; a file with more is beyond listing.
-const MOST: usize = 100;
+pub(crate) const MOST: usize = 100;
 
 /// What a check of the whole journal found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,40 +41,24 @@ impl CheckReport {
 }
 
 /// Checks everything. Damage is reported, never an error, however deep it goes.
-pub(crate) fn check(conn: &Connection, noted: Option<Link>) -> CheckReport {
+pub(crate) fn check(log: &impl Log, noted: Option<Link>) -> CheckReport {
     let mut report = CheckReport::default();
-    if let Err(error) = check_file(conn, &mut report) {
+    if let Err(error) = log.damages(|damage| report.note(damage)) {
         report.note(error.to_string());
     }
-    if let Err(error) = check_events(conn, noted, &mut report) {
+    if let Err(error) = check_events(log, noted, &mut report) {
         report.note(error.to_string());
     }
-    if let Err(error) = check_entities(conn, &mut report) {
+    if let Err(error) = check_entities(log, &mut report) {
         report.note(error.to_string());
     }
     report
 }
 
-fn check_file(conn: &Connection, report: &mut CheckReport) -> Result<(), JournalError> {
-    let mut statement = conn.prepare(&format!("PRAGMA integrity_check({MOST})"))?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let said: String = row.get(0)?;
-        if said != "ok" {
-            report.note(format!("the journal file is damaged: {said}"));
-        }
-    }
-    Ok(())
-}
-
-fn check_events(
-    conn: &Connection,
-    noted: Option<Link>,
-    report: &mut CheckReport,
-) -> Result<(), JournalError> {
-    let meta = load::meta(conn)?;
+fn check_events(log: &impl Log, noted: Option<Link>, report: &mut CheckReport) -> Result<(), JournalError> {
+    let meta = log.meta()?;
     report.checkpoint_seq = meta.checkpoint;
-    let end = load::walk(conn, meta.base, |event, verdict| {
+    let end = load::walk(log, meta.base, |event, verdict| {
         if report.events == 0 {
             report.first_seq = event.seq;
         }
@@ -86,11 +69,11 @@ fn check_events(
         Ok(ControlFlow::Continue(()))
     })?;
     report.last_seq = end.seq;
-    load::tip(conn, &meta, noted).map(|_| ())
+    load::tip(log, &meta, noted).map(|_| ())
 }
 
-fn check_entities(conn: &Connection, report: &mut CheckReport) -> Result<(), JournalError> {
-    let content = load::walk_entities(conn, |entity, sealed| {
+fn check_entities(log: &impl Log, report: &mut CheckReport) -> Result<(), JournalError> {
+    let content = load::walk_entities(log, |entity, sealed| {
         report.entities += 1;
         if !sealed {
             let error = JournalError::CorruptEntity { kind: entity.kind, id: entity.id };
@@ -98,6 +81,6 @@ fn check_entities(conn: &Connection, report: &mut CheckReport) -> Result<(), Jou
         }
         Ok(())
     })?;
-    let sealed = load::meta(conn)?.content;
+    let sealed = log.meta()?.content;
     if sealed.is_some_and(|it| it != content) { Err(JournalError::CorruptCheckpoint) } else { Ok(()) }
 }

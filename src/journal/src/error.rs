@@ -30,11 +30,16 @@ pub enum JournalError {
         known: i64,
     },
     /// There is no journal at this place.
-    #[error("there is no journal at {}: check the town's path", .0.display())]
+    #[error("there is no journal at {}: restore it from a copy, or begin anew with `ym init`", .0.display())]
     Missing(PathBuf),
     /// The file is something else.
     #[error("the journal file is not a yardmaster journal: move it away, or restore it from a copy")]
     NotAJournal,
+    /// All that is left is the WAL, which SQLite would delete if it opened the file.
+    #[error(
+        "the journal file is empty, but its write-ahead log is not: restore the file from a copy, or let `ym doctor --fix` put both aside"
+    )]
+    Emptied,
     /// A row is missing or changed.
     #[error(
         "the journal is damaged at event {seq}: {what}; run `ym journal check`, and restore the file from a copy or let `ym doctor --fix` keep what is whole"
@@ -101,6 +106,26 @@ pub enum JournalError {
         /// The number that was already taken.
         seq: Seq,
     },
+    /// Somebody else has taken the town over; nothing was stored.
+    #[error(
+        "another process has taken this town over meanwhile, so nothing more is written: look with ym status, and start again as a standby"
+    )]
+    Replaced,
+    /// The database cannot be reached, or went away for too long. Whether the last write was stored is unknown.
+    #[error("the PostgreSQL journal cannot be reached: {0}; check the server and `store` in the config")]
+    Unreachable(String),
+    /// The database refused.
+    #[error("the PostgreSQL journal failed: {0}")]
+    Server(String),
+    /// The config does not say where the journal is.
+    #[error("`store` in the config is not valid: {0}")]
+    BadStore(String),
+    /// A database is to be written without the lease that it keeps. A defect in the caller.
+    #[error("a journal in PostgreSQL is only written by whoever holds its lease")]
+    WithoutLease,
+    /// A copy is to go where there is something already.
+    #[error("{0} holds a journal already; nothing was copied: move it away, or name another place")]
+    NotEmpty(String),
     /// A checkpoint may neither go back nor reach past the log. A defect in the caller.
     #[error("a checkpoint at event {seq} is impossible: it must lie between {from} and {to}")]
     CheckpointOutOfRange {
@@ -138,6 +163,11 @@ pub enum JournalError {
 }
 
 impl JournalError {
+    /// Whether the journal is no longer the writer's: another may be writing by now.
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Replaced | Self::Unreachable(_))
+    }
+
     /// Wraps an error of the file system, sorting out full disks and missing rights.
     pub(crate) fn io(what: &'static str, path: &std::path::Path, source: io::Error) -> Self {
         match source.kind() {

@@ -1,25 +1,15 @@
-//! The lease: one process at a time may write a town's journal and serve its socket.
-//!
-//! The lock is the kernel's, on an open file, so it ends with the process however that ends. The text inside is a
-//! courtesy to people and to error messages, and never decides anything. The file is never removed: another
-//! process could then lock the old one and a third the new one.
+//! The lease: one process at a time may write a town's journal and serve its socket. With SQLite it is a lock on a file,
+//! with PostgreSQL a row with a term that every write checks.
 
 use std::fmt;
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
-use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::io;
 
 use serde::{Deserialize, Serialize};
 use yard_engine::Timestamp;
 
-/// How often a lock that turns out to be only somebody looking is tried again.
-const ATTEMPTS: u32 = 100;
-
-/// How long somebody may look before it is tried again.
-const LOOK: Duration = Duration::from_micros(50);
+use crate::postgres::RowLease;
+use crate::sqlite::FileLease;
+use crate::{Journal, JournalError, Store};
 
 /// What a holder is doing with the town.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,12 +34,33 @@ impl fmt::Display for Role {
 }
 
 /// Who holds a lease, as far as it says so.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 pub struct Holder {
     /// Its process.
     pub pid: Option<u32>,
     /// What it is.
     pub role: Option<Role>,
+    /// The host it runs on, if that may be another one than ours.
+    #[serde(skip)]
+    pub host: Option<String>,
+    /// The directory of the town there.
+    #[serde(skip)]
+    pub town: Option<String>,
+    /// Since when, by the clock of whoever keeps the lease, if that says so.
+    #[serde(skip)]
+    pub since: Option<Timestamp>,
+}
+
+impl Holder {
+    /// Whether it is known to run on another host.
+    pub fn is_elsewhere(&self) -> bool {
+        self.host.as_ref().is_some_and(|host| *host != this_host())
+    }
+}
+
+/// The name of this host.
+pub(crate) fn this_host() -> String {
+    nix::unistd::gethostname().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 impl fmt::Display for Holder {
@@ -58,7 +69,12 @@ impl fmt::Display for Holder {
             Some(role) => write!(f, "a {role}")?,
             None => f.write_str("another process")?,
         }
-        self.pid.map_or(Ok(()), |pid| write!(f, " (pid {pid})"))
+        match (self.pid, self.host.as_ref().filter(|_| self.is_elsewhere())) {
+            (Some(pid), Some(host)) => write!(f, " (pid {pid} on {host})"),
+            (Some(pid), None) => write!(f, " (pid {pid})"),
+            (None, Some(host)) => write!(f, " (on {host})"),
+            (None, None) => Ok(()),
+        }
     }
 }
 
@@ -71,83 +87,65 @@ pub enum LeaseError {
     /// The lock file cannot be used.
     #[error("cannot lock the town: {0}; check the permissions of its .yardmaster folder")]
     Io(#[from] io::Error),
+    /// The database that keeps the lease cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
 }
 
-/// The right to write a town's journal, until dropped.
+/// The right to write a town's journal, until dropped, or until it was lost ([`Lease::when_lost`]).
 #[derive(Debug)]
-pub struct Lease {
-    file: File,
-}
+pub struct Lease(Kind);
 
-/// What is written into the file.
-#[derive(Serialize)]
-struct Note {
-    pid: u32,
-    role: Role,
-    started_at: Timestamp,
+#[derive(Debug)]
+enum Kind {
+    File(#[expect(dead_code, reason = "it is locked for as long as it lives")] FileLease),
+    Row(RowLease),
 }
 
 impl Lease {
-    /// Takes the lease if nobody has it. Never waits.
-    pub fn try_acquire(path: &Path, role: Role) -> Result<Self, LeaseError> {
-        let mut open = OpenOptions::new();
-        let mut file = open.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-        for _ in 0..ATTEMPTS {
-            if locked(file.try_lock())? {
-                sign(&mut file, role);
-                return Ok(Self { file });
-            }
-            // Whoever only looks (`holder`) has a shared lock for a moment. If we can share it, nobody holds the lease.
-            if !locked(file.try_lock_shared())? {
-                return Err(LeaseError::Held(read_note(&mut file)));
-            }
-            file.unlock()?;
-            // Asleep, not spinning: threads that only yield to each other can keep everybody else from running.
-            thread::sleep(LOOK);
-        }
-        Err(LeaseError::Held(Holder::default()))
+    /// Takes the lease if nobody has it. Never waits for whoever has it.
+    pub fn try_acquire(store: impl Into<Store>, role: Role) -> Result<Self, LeaseError> {
+        Ok(Self(match store.into() {
+            Store::Sqlite(journal) => Kind::File(FileLease::try_acquire(&lock_beside(&journal), role)?),
+            Store::Postgres(url) => Kind::Row(RowLease::try_acquire(&url, role)?),
+        }))
     }
 
-    /// Who holds the lease now, if anybody does.
-    pub fn holder(path: &Path) -> Option<Holder> {
-        let mut file = File::open(path).ok()?;
-        match locked(file.try_lock_shared()) {
-            Ok(false) => Some(read_note(&mut file)),
-            // Closing the file ends our look.
-            Ok(true) | Err(_) => None,
+    /// Who holds the lease now, if anybody does and it can be found out.
+    pub fn holder(store: impl Into<Store>) -> Option<Holder> {
+        match store.into() {
+            Store::Sqlite(journal) => FileLease::holder(&lock_beside(&journal)),
+            Store::Postgres(url) => RowLease::holder(&url).ok().flatten(),
         }
     }
-}
 
-impl Drop for Lease {
-    fn drop(&mut self) {
-        let _ = self.file.set_len(0);
-        // Said outright: a child forked a moment ago may still have a copy of the descriptor.
-        let _ = self.file.unlock();
+    /// Opens the journal that this lease is about, and creates it where there is none.
+    pub fn open_journal(&self, store: &Store) -> Result<Journal, JournalError> {
+        match (store, &self.0) {
+            (Store::Sqlite(path), _) => Journal::open(path),
+            (Store::Postgres(url), Kind::Row(lease)) => Journal::in_postgres(url, lease),
+            (Store::Postgres(_), Kind::File(_)) => Err(JournalError::WithoutLease),
+        }
+    }
+
+    /// A name for whoever holds it, which no other holder has; none where a holder is only replaced once it is dead.
+    pub fn leader(&self) -> Option<String> {
+        match &self.0 {
+            Kind::File(_) => None,
+            Kind::Row(lease) => Some(lease.leader()),
+        }
+    }
+
+    /// Has something done, on another thread, when the lease is lost although it was not dropped: somebody else took it
+    /// over, or it could not be renewed for long. A lock on a file is never lost. Without this, the next write says so.
+    pub fn when_lost(&self, act: impl FnOnce(JournalError) + Send + 'static) {
+        match &self.0 {
+            Kind::File(_) => {}
+            Kind::Row(lease) => lease.when_lost(Box::new(act)),
+        }
     }
 }
 
-/// Whether the lock was given.
-fn locked(attempt: Result<(), TryLockError>) -> io::Result<bool> {
-    match attempt {
-        Ok(()) => Ok(true),
-        Err(TryLockError::WouldBlock) => Ok(false),
-        Err(TryLockError::Error(error)) => Err(error),
-    }
-}
-
-/// Leaves a note for people. A full disk is no reason to refuse the lease.
-fn sign(file: &mut File, role: Role) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let started_at = Timestamp::from_millis(now.as_millis() as i64);
-    let note = Note { pid: std::process::id(), role, started_at };
-    let _ = file.set_len(0);
-    let _ = serde_json::to_string(&note).map(|text| file.write_all((text + "\n").as_bytes()));
-}
-
-/// What the note says; nothing if it is missing or half written.
-fn read_note(file: &mut File) -> Holder {
-    let mut text = String::new();
-    let read = file.rewind().and_then(|()| file.take(4096).read_to_string(&mut text));
-    read.ok().and_then(|_| serde_json::from_str(&text).ok()).unwrap_or_default()
+fn lock_beside(journal: &std::path::Path) -> std::path::PathBuf {
+    journal.with_file_name("lease")
 }

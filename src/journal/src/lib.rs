@@ -1,4 +1,5 @@
-//! The event log of a town: one SQLite file, its checkpoints, and the lease that makes one process its writer.
+//! The event log of a town, its checkpoints, and the lease that makes one process its writer: in one SQLite file, or in
+//! PostgreSQL, where other hosts can follow it.
 //!
 //! Promises: what [`Journal::append`] acknowledged survives `kill -9` and power loss, whole and in order; what it
 //! refused left no trace; every row is numbered without gaps and sealed by a chained checksum, so damage is
@@ -7,26 +8,26 @@
 
 mod chain;
 mod check;
+mod copy;
 mod error;
+mod journal;
 mod lease;
 mod load;
-mod past;
+mod postgres;
 mod query;
 mod reader;
-mod repair;
 mod row;
-mod schema;
-mod tip;
-mod wal;
-mod writer;
+mod sqlite;
+mod store;
 
 pub use check::CheckReport;
+pub use copy::{Copied, copy};
 pub use error::JournalError;
+pub use journal::Journal;
 pub use lease::{Holder, Lease, LeaseError, Role};
+pub use postgres::{BadUrl, PostgresUrl, Server};
 pub use query::EventQuery;
 pub use reader::Reader;
-pub use repair::{Damage, Loss, Repaired};
 pub use row::{EntityRow, Loaded, Piece, Row};
-pub use schema::SCHEMA_VERSION;
-pub use wal::OtherDisk;
-pub use writer::Journal;
+pub use sqlite::{Damage, Loss, OtherDisk, Repaired, SCHEMA_VERSION};
+pub use store::Store;

@@ -1,9 +1,8 @@
-//! Reading the log back: its ends, its checkpoint, and the verified events after it. Every function here expects
-//! to run inside one read transaction, so that what it returns belongs together.
+//! Reading the log back: its ends, its checkpoint, and the verified events after it, wherever it is stored. Every function
+//! here expects to run inside one read transaction, so that what it returns belongs together.
 
 use std::ops::ControlFlow;
 
-use rusqlite::{Connection, OptionalExtension};
 use yard_engine::Seq;
 
 use crate::chain::{Content, Sealer};
@@ -30,36 +29,51 @@ pub(crate) struct Meta {
     pub(crate) content: Option<Content>,
 }
 
-/// The notes, verified as far as they are sealed.
-pub(crate) fn meta(conn: &Connection) -> Result<Meta, JournalError> {
-    let number = |row: &rusqlite::Row<'_>, column: usize| row.get::<_, i64>(column).map(|it| it as u64);
-    let read = |row: &rusqlite::Row<'_>| {
-        let base = Link { seq: Seq(number(row, 1)?), sum: number(row, 2)? };
-        let mut meta = Meta { base, checkpoint: Seq(number(row, 3)?), content: None };
-        if row.as_ref().column_count() < 7 {
-            return Ok((meta, true));
-        }
-        meta.content = Some(Content { entities: number(row, 4)?, digest: number(row, 5)? });
-        Ok((meta, meta.seal() == number(row, 6)?))
-    };
-    let (meta, intact) = conn
-        .prepare_cached("SELECT meta.* FROM meta")?
-        .query_row([], read)
-        .optional()?
-        .ok_or(JournalError::NotAJournal)?;
-    if intact { Ok(meta) } else { Err(JournalError::CorruptNotes) }
+/// An entity as stored, not yet believed.
+pub(crate) struct RawEntity {
+    pub(crate) kind: Vec<u8>,
+    pub(crate) id: Vec<u8>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) sum: u64,
 }
 
-/// Writes the notes, sealed.
-pub(crate) fn set_meta(conn: &Connection, meta: &Meta) -> Result<(), JournalError> {
-    let Meta { base, checkpoint, content } = meta;
-    let Content { entities, digest } = content.unwrap_or_default();
-    let notes = [base.seq.0, base.sum, checkpoint.0, entities, digest, meta.seal()];
-    conn.prepare_cached(
-        "UPDATE meta SET base_seq = ?1, base_sum = ?2, checkpoint_seq = ?3, entities = ?4, digest = ?5, seal = ?6",
-    )?
-    .execute(notes.map(|note| note as i64))?;
-    Ok(())
+/// One moment of a stored log. What it hands out is as it lies there: whoever asks verifies it.
+pub(crate) trait Log {
+    /// The notes, verified as far as they are sealed.
+    fn meta(&self) -> Result<Meta, JournalError>;
+
+    /// The last event, if there is one.
+    fn last(&self) -> Result<Option<Link>, JournalError>;
+
+    /// The sum of an event, if it is there.
+    fn sum_of(&self, seq: Seq) -> Result<Option<u64>, JournalError>;
+
+    /// Hands out one event, if it is there; says so.
+    fn event(
+        &self,
+        seq: Seq,
+        visit: impl FnOnce(&RawEvent<'_>) -> Result<(), JournalError>,
+    ) -> Result<bool, JournalError>;
+
+    /// Hands out the events after this place in their order.
+    fn events_after(
+        &self,
+        seq: Seq,
+        visit: impl FnMut(&RawEvent<'_>) -> Result<ControlFlow<()>, JournalError>,
+    ) -> Result<(), JournalError>;
+
+    /// Hands out the events from the last one back to the one after this place, each with the sum of the one before it.
+    fn events_back(
+        &self,
+        seq: Seq,
+        visit: impl FnMut(&RawEvent<'_>, Option<u64>) -> Result<ControlFlow<()>, JournalError>,
+    ) -> Result<(), JournalError>;
+
+    /// Hands out all entities, in no particular order.
+    fn entities(&self, visit: impl FnMut(RawEntity) -> Result<(), JournalError>) -> Result<(), JournalError>;
+
+    /// What the store itself finds wrong with what it holds.
+    fn damages(&self, note: impl FnMut(String)) -> Result<(), JournalError>;
 }
 
 impl Meta {
@@ -68,19 +82,19 @@ impl Meta {
         let Content { entities, digest } = self.content.unwrap_or_default();
         Sealer::default().notes([self.base.seq.0, self.base.sum, self.checkpoint.0, entities, digest])
     }
+
+    /// The notes as they are stored: `base_seq, base_sum, checkpoint_seq, entities, digest, seal`.
+    pub(crate) fn notes(&self) -> [i64; 6] {
+        let Content { entities, digest } = self.content.unwrap_or_default();
+        let notes = [self.base.seq.0, self.base.sum, self.checkpoint.0, entities, digest, self.seal()];
+        notes.map(|note| note as i64)
+    }
 }
 
 /// The last event, or where the log was cut off if none is left. It must not lie before the checkpoint, nor before the
 /// event that was `noted` as acknowledged.
-pub(crate) fn tip(conn: &Connection, meta: &Meta, noted: Option<Link>) -> Result<Link, JournalError> {
-    let last = conn
-        .prepare_cached("SELECT seq, sum FROM events ORDER BY seq DESC LIMIT 1")?
-        .query_row([], |row| {
-            let (seq, sum): (i64, i64) = (row.get(0)?, row.get(1)?);
-            Ok(Link { seq: Seq(seq as u64), sum: sum as u64 })
-        })
-        .optional()?
-        .unwrap_or(meta.base);
+pub(crate) fn tip(log: &impl Log, meta: &Meta, noted: Option<Link>) -> Result<Link, JournalError> {
+    let last = log.last()?.unwrap_or(meta.base);
     if last.seq < meta.checkpoint {
         let what = "the log ends here, before its checkpoint";
         return Err(JournalError::Corrupt { seq: last.seq.next(), what });
@@ -89,7 +103,7 @@ pub(crate) fn tip(conn: &Connection, meta: &Meta, noted: Option<Link>) -> Result
         Some(noted) if noted.seq > last.seq => {
             return Err(JournalError::CutOff { last: last.seq, noted: noted.seq });
         }
-        Some(noted) if noted.seq >= meta.base.seq && link_at(conn, meta, noted.seq)? != noted => {
+        Some(noted) if noted.seq >= meta.base.seq && link_at(log, meta, noted.seq)? != noted => {
             let what = "it is not the event that was stored under this number";
             return Err(JournalError::Corrupt { seq: noted.seq, what });
         }
@@ -99,30 +113,32 @@ pub(crate) fn tip(conn: &Connection, meta: &Meta, noted: Option<Link>) -> Result
 }
 
 /// The link at a place that must exist.
-pub(crate) fn link_at(conn: &Connection, meta: &Meta, seq: Seq) -> Result<Link, JournalError> {
+pub(crate) fn link_at(log: &impl Log, meta: &Meta, seq: Seq) -> Result<Link, JournalError> {
     if seq == meta.base.seq {
         return Ok(meta.base);
     }
-    conn.prepare_cached("SELECT sum FROM events WHERE seq = ?1")?
-        .query_row([seq.0 as i64], |row| row.get::<_, i64>(0))
-        .optional()?
-        .map(|sum| Link { seq, sum: sum as u64 })
-        .ok_or(JournalError::Corrupt { seq, what: "the event is missing" })
+    let sum = log.sum_of(seq)?.ok_or(JournalError::Corrupt { seq, what: "the event is missing" })?;
+    Ok(Link { seq, sum })
+}
+
+/// Whether the log has, or was cut off at, an event with this sum.
+pub(crate) fn has_sum(log: &impl Log, seq: Seq, sum: u64) -> Result<bool, JournalError> {
+    match link_at(log, &log.meta()?, seq) {
+        Ok(link) => Ok(link.sum == sum),
+        Err(JournalError::Corrupt { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Walks all events after `from` and tells `visit` of each, with whether it continues the chain. The chain goes
 /// on from what is stored, so that one damaged row is reported once.
 pub(crate) fn walk(
-    conn: &Connection,
+    log: &impl Log,
     from: Link,
     mut visit: impl FnMut(&RawEvent<'_>, Result<(), JournalError>) -> Result<ControlFlow<()>, JournalError>,
 ) -> Result<Link, JournalError> {
-    let mut statement =
-        conn.prepare_cached("SELECT seq, at, kind, body, sum FROM events WHERE seq > ?1 ORDER BY seq")?;
-    let mut rows = statement.query([from.seq.0 as i64])?;
     let (mut last, mut sealer) = (from, Sealer::default());
-    while let Some(row) = rows.next()? {
-        let event = RawEvent::read(row)?;
+    log.events_after(from.seq, |event| {
         let due = last.seq.next();
         let verdict = if event.seq == due {
             event.verify(Some(last.sum), &mut sealer)
@@ -130,61 +146,40 @@ pub(crate) fn walk(
             Err(JournalError::Corrupt { seq: due, what: "the event is missing" })
         };
         last = Link { seq: event.seq, sum: event.sum };
-        if visit(&event, verdict)?.is_break() {
-            break;
-        }
-    }
+        visit(event, verdict)
+    })?;
     Ok(last)
 }
 
 /// The same from the end of the log backwards, not further than to the event after `base`.
 pub(crate) fn walk_back(
-    conn: &Connection,
+    log: &impl Log,
     base: Link,
     mut visit: impl FnMut(&RawEvent<'_>, Result<(), JournalError>) -> Result<ControlFlow<()>, JournalError>,
 ) -> Result<(), JournalError> {
-    // Each with the sum of the one before it, which is all that is needed to verify it.
-    let mut statement = conn.prepare_cached(
-        "SELECT it.seq, it.at, it.kind, it.body, it.sum, before.sum
-         FROM events AS it LEFT JOIN events AS before ON before.seq = it.seq - 1
-         WHERE it.seq > ?1 ORDER BY it.seq DESC",
-    )?;
-    let mut rows = statement.query([base.seq.0 as i64])?;
     let mut sealer = Sealer::default();
-    while let Some(row) = rows.next()? {
-        let event = RawEvent::read(row)?;
-        let before = row.get::<_, Option<i64>>(5)?.map(|sum| sum as u64);
+    log.events_back(base.seq, |event, before| {
         let before = if event.seq == base.seq.next() { Some(base.sum) } else { before };
-        if visit(&event, event.verify(before, &mut sealer))?.is_break() {
-            break;
-        }
-    }
-    Ok(())
+        visit(event, event.verify(before, &mut sealer))
+    })
 }
 
 /// Reads all entities and tells `visit` of each, with whether its seal is intact. Answers what they come to.
 pub(crate) fn walk_entities(
-    conn: &Connection,
+    log: &impl Log,
     mut visit: impl FnMut(EntityRow, bool) -> Result<(), JournalError>,
 ) -> Result<Content, JournalError> {
-    let mut statement = conn.prepare_cached("SELECT kind, id, body, sum FROM entities")?;
-    let mut rows = statement.query([])?;
     let mut content = Content::default();
     let mut sealer = Sealer::default();
-    let bytes = |row: &rusqlite::Row<'_>, column| -> Result<Vec<u8>, JournalError> {
-        Ok(row.get_ref(column)?.as_bytes().map_err(rusqlite::Error::from)?.to_vec())
-    };
-    while let Some(row) = rows.next()? {
-        let (kind, id, body) = (bytes(row, 0)?, bytes(row, 1)?, bytes(row, 2)?);
-        let sum = row.get::<_, i64>(3)? as u64;
+    log.entities(|RawEntity { kind, id, body, sum }| {
         let sealed = sealer.entity(&kind, &id, &body) == sum;
         content.add(sum);
         let (kind, kind_whole) = text(kind);
         let (id, id_whole) = text(id);
         let (body, body_whole) = text(body);
         let entity = EntityRow { kind, id, body: Some(body) };
-        visit(entity, sealed && kind_whole && id_whole && body_whole)?;
-    }
+        visit(entity, sealed && kind_whole && id_whole && body_whole)
+    })?;
     Ok(content)
 }
 
@@ -197,9 +192,9 @@ fn text(bytes: Vec<u8>) -> (String, bool) {
 }
 
 /// The checkpoint and the events after it, or where they are damaged.
-pub(crate) fn load(conn: &Connection, noted: Option<Link>) -> Result<(Loaded, Link), JournalError> {
+pub(crate) fn load(log: &impl Log, noted: Option<Link>) -> Result<(Loaded, Link), JournalError> {
     let mut loaded = Loaded::default();
-    let (checkpoint_seq, last) = load_in_pieces(conn, noted, &mut |piece| match piece {
+    let (checkpoint_seq, last) = load_in_pieces(log, noted, &mut |piece| match piece {
         Piece::Entities(mut entities) => loaded.entities.append(&mut entities),
         Piece::Tail { mut events, .. } => loaded.tail.append(&mut events),
     })?;
@@ -209,14 +204,14 @@ pub(crate) fn load(conn: &Connection, noted: Option<Link>) -> Result<(Loaded, Li
 /// The same, handed out as it is read. Says where the checkpoint stands. What was handed out before an error counts for
 /// nothing.
 pub(crate) fn load_in_pieces(
-    conn: &Connection,
+    log: &impl Log,
     noted: Option<Link>,
     take: &mut dyn FnMut(Piece),
 ) -> Result<(Seq, Link), JournalError> {
-    let meta = meta(conn)?;
-    tip(conn, &meta, noted)?;
+    let meta = log.meta()?;
+    tip(log, &meta, noted)?;
     let mut entities = Vec::with_capacity(PIECE);
-    let content = walk_entities(conn, |entity, sealed| {
+    let content = walk_entities(log, |entity, sealed| {
         if !sealed {
             return Err(JournalError::CorruptEntity { kind: entity.kind, id: entity.id });
         }
@@ -230,10 +225,10 @@ pub(crate) fn load_in_pieces(
     if meta.content.is_some_and(|it| it != content) {
         return Err(JournalError::CorruptCheckpoint);
     }
-    let from = link_at(conn, &meta, meta.checkpoint)?;
+    let from = link_at(log, &meta, meta.checkpoint)?;
     let checkpoint = meta.checkpoint;
     let mut events: Vec<Row> = Vec::new();
-    let last = walk(conn, from, |event, verdict| {
+    let last = walk(log, from, |event, verdict| {
         verdict?;
         events.push(event.to_row()?);
         if events.len() == PIECE {

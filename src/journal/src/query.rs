@@ -3,11 +3,10 @@
 
 use std::ops::ControlFlow;
 
-use rusqlite::{Connection, OptionalExtension};
 use yard_engine::{Seq, Timestamp};
 
 use crate::chain::Sealer;
-use crate::load::{self, Link, Meta};
+use crate::load::{self, Link, Log, Meta};
 use crate::row::RawEvent;
 use crate::{JournalError, Row};
 
@@ -27,26 +26,26 @@ pub struct EventQuery {
 }
 
 impl EventQuery {
-    pub(crate) fn run(&self, conn: &Connection) -> Result<Vec<Row>, JournalError> {
-        let meta = load::meta(conn)?;
+    pub(crate) fn run(&self, log: &impl Log) -> Result<Vec<Row>, JournalError> {
+        let meta = log.meta()?;
         match self.tail {
             Some(count) => {
-                let mut found = self.last(conn, &meta, count)?;
+                let mut found = self.last(log, &meta, count)?;
                 found.reverse();
                 found.truncate(self.limit.unwrap_or(usize::MAX));
                 Ok(found)
             }
-            None => self.first(conn, &meta, self.limit.unwrap_or(usize::MAX)),
+            None => self.first(log, &meta, self.limit.unwrap_or(usize::MAX)),
         }
     }
 
-    fn first(&self, conn: &Connection, meta: &Meta, count: usize) -> Result<Vec<Row>, JournalError> {
+    fn first(&self, log: &impl Log, meta: &Meta, count: usize) -> Result<Vec<Row>, JournalError> {
         let since = self.since.unwrap_or_default().max(meta.base.seq);
         let mut found = Vec::new();
-        if count == 0 || since > load::tip(conn, meta, None)?.seq {
+        if count == 0 || since > load::tip(log, meta, None)?.seq {
             return Ok(found);
         }
-        load::walk(conn, load::link_at(conn, meta, since)?, |event, verdict| {
+        load::walk(log, load::link_at(log, meta, since)?, |event, verdict| {
             verdict?;
             if self.wants(event) {
                 found.push(event.to_row()?);
@@ -57,12 +56,12 @@ impl EventQuery {
     }
 
     /// The last ones, the very last first.
-    fn last(&self, conn: &Connection, meta: &Meta, count: usize) -> Result<Vec<Row>, JournalError> {
+    fn last(&self, log: &impl Log, meta: &Meta, count: usize) -> Result<Vec<Row>, JournalError> {
         let mut found = Vec::new();
         if count == 0 {
             return Ok(found);
         }
-        load::walk_back(conn, meta.base, |event, verdict| {
+        load::walk_back(log, meta.base, |event, verdict| {
             if self.since.is_some_and(|since| event.seq <= since) {
                 return Ok(ControlFlow::Break(()));
             }
@@ -85,29 +84,27 @@ impl EventQuery {
 }
 
 /// Those of the wanted events that retention has left, in the order of the log, each once.
-pub(crate) fn events_at(conn: &Connection, wanted: &[Seq]) -> Result<Vec<Row>, JournalError> {
-    let meta = load::meta(conn)?;
+pub(crate) fn events_at(log: &impl Log, wanted: &[Seq]) -> Result<Vec<Row>, JournalError> {
+    let meta = log.meta()?;
     let mut wanted: Vec<Seq> = wanted.iter().copied().filter(|seq| *seq > meta.base.seq).collect();
     wanted.sort_unstable();
     wanted.dedup();
-    let end = load::tip(conn, &meta, None)?;
-    let mut statement = conn.prepare_cached("SELECT seq, at, kind, body, sum FROM events WHERE seq = ?1")?;
+    let end = load::tip(log, &meta, None)?;
     let mut sealer = Sealer::default();
     let mut found: Vec<Row> = Vec::with_capacity(wanted.len());
     let mut last: Option<Link> = None;
     for seq in wanted.into_iter().take_while(|seq| *seq <= end.seq) {
         let before = match last {
             Some(last) if last.seq.next() == seq => last,
-            _ => load::link_at(conn, &meta, Seq(seq.0 - 1))?,
+            _ => load::link_at(log, &meta, Seq(seq.0 - 1))?,
         };
-        let read = |row: &rusqlite::Row<'_>| {
-            Ok(RawEvent::read(row).and_then(|event| {
-                event.verify(Some(before.sum), &mut sealer)?;
-                Ok((event.to_row()?, Link { seq, sum: event.sum }))
-            }))
-        };
-        let row = statement.query_row([seq.0 as i64], read).optional()?;
-        let (row, link) = row.ok_or(JournalError::Corrupt { seq, what: "the event is missing" })??;
+        let mut read = None;
+        log.event(seq, |event| {
+            event.verify(Some(before.sum), &mut sealer)?;
+            read = Some((event.to_row()?, Link { seq, sum: event.sum }));
+            Ok(())
+        })?;
+        let (row, link) = read.ok_or(JournalError::Corrupt { seq, what: "the event is missing" })?;
         found.push(row);
         last = Some(link);
     }

@@ -1,168 +1,145 @@
-//! Reading beside a writer, or where none lives. Needs no lease and never changes the log.
+//! Reading beside a writer, or where none lives, wherever the log is stored. Needs no lease and never changes the log.
 
-use std::cell::{Ref, RefCell};
-use std::fmt::Write as _;
-use std::fs::{self, OpenOptions};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
 use yard_engine::Seq;
 
 use crate::check::{self, CheckReport};
-use crate::load::Link;
+use crate::load::{self, Link, Log};
+use crate::postgres::{PostgresReader, PostgresUrl};
 use crate::query::{self, EventQuery};
-use crate::schema::{self, Found};
-use crate::{JournalError, Loaded, OtherDisk, Piece, Row, load, tip, wal};
+use crate::sqlite::{SqliteReader, new_copy};
+use crate::{Holder, JournalError, Lease, Loaded, OtherDisk, Piece, Row, Store};
 
 /// A read-only view of the log. Each call sees one moment of it, and later calls see what was appended meanwhile.
-pub struct Reader {
-    path: PathBuf,
-    /// None in real life.
-    pub(crate) disk: Option<OtherDisk>,
-    source: RefCell<Source>,
+pub struct Reader(Kind);
+
+enum Kind {
+    Sqlite(SqliteReader),
+    Postgres(Box<PostgresReader>),
 }
 
-/// How the file is open.
-struct Source {
-    conn: Connection,
-    /// In a place that cannot be written and without a WAL, the file is read as if nobody could change it. That
-    /// holds until a WAL appears.
-    frozen: bool,
+/// Runs the same work on one moment of either log, with what was noted as its end before.
+macro_rules! read {
+    ($reader:expr, |$log:ident, $noted:ident| $work:expr) => {
+        match &$reader.0 {
+            Kind::Sqlite(it) => it.read(|$log, $noted| $work),
+            Kind::Postgres(it) => it.read(|$log| {
+                let $noted: Option<Link> = None;
+                $work
+            }),
+        }
+    };
 }
 
 impl Reader {
     /// Opens an existing journal.
-    pub fn open(path: &Path) -> Result<Self, JournalError> {
-        Ok(Self { path: path.to_owned(), disk: None, source: RefCell::new(Source::open(path)?) })
+    pub fn open(store: impl Into<Store>) -> Result<Self, JournalError> {
+        Ok(Self(match store.into() {
+            Store::Sqlite(path) => Kind::Sqlite(SqliteReader::open(&path)?),
+            Store::Postgres(url) => Kind::Postgres(Box::new(PostgresReader::open(&url)?)),
+        }))
     }
 
-    /// Opens an existing journal on another disk than the system's.
+    /// Opens an existing journal in a file on another disk than the system's.
     pub fn open_on(disk: OtherDisk, path: &Path) -> Result<Self, JournalError> {
-        let conn = wal::connect_on(disk, path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        schema::inspect(&conn)?;
-        let source = Source { conn, frozen: false };
-        Ok(Self { path: path.to_owned(), disk: Some(disk), source: RefCell::new(source) })
+        Ok(Self(Kind::Sqlite(SqliteReader::open_on(disk, path)?)))
     }
 
     /// The last checkpoint and all events after it, verified.
     pub fn load(&self) -> Result<Loaded, JournalError> {
-        self.read(|conn, noted| load::load(conn, noted).map(|(loaded, _)| loaded))
+        read!(self, |log, noted| load::load(log, noted).map(|(loaded, _)| loaded))
     }
 
     /// The same, handed out as it is read. What was handed out before an error counts for nothing.
     pub fn load_in_pieces(&self, take: &mut dyn FnMut(Piece)) -> Result<(), JournalError> {
-        self.read(|conn, noted| load::load_in_pieces(conn, noted, take).map(|_| ()))
+        read!(self, |log, noted| load::load_in_pieces(log, noted, take).map(|_| ()))
     }
 
     /// The last event in the log; 0 if there never was one.
     pub fn last_seq(&self) -> Result<Seq, JournalError> {
-        self.read(|conn, noted| load::tip(conn, &load::meta(conn)?, noted).map(|tip| tip.seq))
+        self.tip().map(|(seq, _)| seq)
+    }
+
+    /// The last event in the log and its sum, by which two logs can be compared.
+    pub fn tip(&self) -> Result<(Seq, u64), JournalError> {
+        read!(self, |log, noted| load::tip(log, &log.meta()?, noted).map(|tip| (tip.seq, tip.sum)))
+    }
+
+    /// The last event that the checkpoint contains.
+    pub fn checkpoint(&self) -> Result<Seq, JournalError> {
+        read!(self, |log, _noted| Ok(log.meta()?.checkpoint))
     }
 
     /// The events a query asks for, in the order of the log.
     pub fn events(&self, query: &EventQuery) -> Result<Vec<Row>, JournalError> {
-        self.read(|conn, _| query.run(conn))
+        read!(self, |log, _noted| query.run(log))
     }
 
     /// Those of the wanted events that still exist, in the order of the log, each once.
     pub fn events_at(&self, wanted: &[Seq]) -> Result<Vec<Row>, JournalError> {
-        self.read(|conn, _| query::events_at(conn, wanted))
+        read!(self, |log, _noted| query::events_at(log, wanted))
     }
 
-    /// Checks the whole file, every event and every entity. Damage is in the report; an error means that the
+    /// Checks the whole journal, every event and every entity. Damage is in the report; an error means that the
     /// journal could not be looked at.
     pub fn check(&self) -> Result<CheckReport, JournalError> {
-        self.read(|conn, noted| Ok(check::check(conn, noted)))
+        read!(self, |log, noted| Ok(check::check(log, noted)))
     }
 
     /// Writes a copy of this moment to a new file, readable by its owner only. Works beside a live writer.
     pub fn copy_to(&self, target: &Path) -> Result<(), JournalError> {
-        let failed = |error| JournalError::io("create the copy", target, error);
-        let source = self.source()?;
-        schema::inspect(&source.conn)?;
-        let mut open = OpenOptions::new();
-        let file = open.write(true).create_new(true).mode(0o600).open(target).map_err(failed)?;
-        let copied = source.conn.execute("VACUUM INTO ?1", [uri(target, "mode=rw")]);
-        let copied = copied.map_err(|error| JournalError::from(error).with_cause(&source.conn));
-        // SQLite leaves it to us to make the copy durable.
-        let copied = copied.and_then(|_| file.sync_all().map_err(failed));
-        if copied.is_err() {
-            let _ = fs::remove_file(target);
+        match &self.0 {
+            Kind::Sqlite(it) => it.copy_to(target),
+            Kind::Postgres(it) => it.read(|log| crate::sqlite::write_copy(log, target)),
         }
-        copied
     }
 
-    /// Runs `work` on one moment of the log, and tells it what was noted as its end before that moment. A file without
-    /// tables yet is an empty log.
-    pub(crate) fn read<T: Default>(
-        &self,
-        work: impl FnOnce(&Connection, Option<Link>) -> Result<T, JournalError>,
-    ) -> Result<T, JournalError> {
-        let source = self.source()?;
-        let noted = if self.disk.is_none() { tip::read(&self.path) } else { None };
-        let tx = source.conn.unchecked_transaction()?;
-        let answer = match (schema::inspect(&tx)?, noted) {
-            (Found::Blank, Some(Link { seq: noted, .. })) if noted > Seq(0) => {
-                return Err(JournalError::CutOff { last: Seq(0), noted });
+    /// Writes a copy of this moment into an empty schema of a database.
+    pub(crate) fn copy_into(&self, url: &PostgresUrl) -> Result<(), JournalError> {
+        read!(self, |log, noted| {
+            load::tip(log, &log.meta()?, noted)?;
+            crate::postgres::write_copy(log, url)
+        })
+    }
+
+    /// Writes a copy of the checkpoint alone to a new file, readable by its owner only, and says where it stands and what
+    /// the sum is there. Works beside a live writer, and holds nobody up. What is there after an error is of no use.
+    pub fn copy_checkpoint_to(&self, target: &Path) -> Result<(Seq, u64), JournalError> {
+        match &self.0 {
+            Kind::Sqlite(it) => it.read(|log, _| new_copy(log, it.disk(), target)),
+            Kind::Postgres(it) => it.read(|log| new_copy(log, None, target)),
+        }
+    }
+
+    /// The last event that was cut off; 0 if none was.
+    pub fn beginning(&self) -> Result<Seq, JournalError> {
+        read!(self, |log, _noted| Ok(log.meta()?.base.seq))
+    }
+
+    /// As [`Journal::has_sum`](crate::Journal::has_sum).
+    pub fn has_sum(&self, seq: Seq, sum: u64) -> Result<bool, JournalError> {
+        read!(self, |log, _noted| load::has_sum(log, seq, sum))
+    }
+
+    /// Who holds the lease of this journal now, if anybody does.
+    pub fn holder(&self) -> Result<Option<Holder>, JournalError> {
+        match &self.0 {
+            Kind::Sqlite(it) => Ok(Lease::holder(it.path())),
+            Kind::Postgres(it) => it.holder(),
+        }
+    }
+
+    /// Waits until the log may have grown or the lease may have changed hands, not longer than this. With SQLite nobody
+    /// tells, so it waits for as long.
+    pub fn wait_for_news(&self, patience: Duration) -> Result<(), JournalError> {
+        match &self.0 {
+            Kind::Sqlite(_) => {
+                std::thread::sleep(patience);
+                Ok(())
             }
-            (Found::Blank, _) => T::default(),
-            (Found::Older | Found::Current, noted) => work(&tx, noted)?,
-        };
-        tx.finish()?;
-        Ok(answer)
-    }
-
-    fn source(&self) -> Result<Ref<'_, Source>, JournalError> {
-        if self.source.borrow().frozen && has_wal(&self.path) {
-            *self.source.borrow_mut() = Source::open(&self.path)?;
-        }
-        Ok(self.source.borrow())
-    }
-}
-
-impl Source {
-    fn open(path: &Path) -> Result<Self, JournalError> {
-        match fs::metadata(path) {
-            Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(JournalError::Missing(path.to_owned()));
-            }
-            Err(error) => return Err(JournalError::io("open the journal", path, error)),
-        }
-        match Self::connect(path, false) {
-            // SQLite needs to create its helper files here, and may not, or has no space for them.
-            Err(JournalError::Readonly(_) | JournalError::Full | JournalError::Disk(_)) if !has_wal(path) => {
-                Self::connect(Path::new(&uri(path, "immutable=1")), true)
-            }
-            other => other,
+            Kind::Postgres(it) => it.wait_for_news(patience),
         }
     }
-
-    fn connect(name: &Path, frozen: bool) -> Result<Self, JournalError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-        let conn = wal::connect(name, flags)?;
-        conn.pragma_update(None, "cache_size", -32 * 1024)?;
-        schema::inspect(&conn)?;
-        Ok(Self { conn, frozen })
-    }
-}
-
-/// Whether there is a WAL with anything in it beside the journal.
-fn has_wal(path: &Path) -> bool {
-    fs::metadata(wal::wal_of(path)).is_ok_and(|it| it.len() > 0)
-}
-
-/// A path as SQLite's URI.
-fn uri(path: &Path, options: &str) -> String {
-    let mut text = String::from("file:");
-    for &byte in path.as_os_str().as_bytes() {
-        if byte.is_ascii_alphanumeric() || b"/._-".contains(&byte) {
-            text.push(byte as char);
-        } else {
-            let _ = write!(text, "%{byte:02x}");
-        }
-    }
-    text + "?" + options
 }

@@ -54,7 +54,7 @@ pub enum Piece {
     },
 }
 
-/// The columns of an event as SQLite hands them out, not yet believed.
+/// The columns of an event as they are stored, not yet believed.
 pub(crate) struct RawEvent<'a> {
     pub(crate) seq: Seq,
     pub(crate) at: i64,
@@ -63,20 +63,7 @@ pub(crate) struct RawEvent<'a> {
     pub(crate) sum: u64,
 }
 
-impl<'a> RawEvent<'a> {
-    /// Reads the columns `seq, at, kind, body, sum`, in this order.
-    pub(crate) fn read(row: &'a rusqlite::Row<'_>) -> Result<Self, JournalError> {
-        let seq = Seq(row.get::<_, i64>(0)? as u64);
-        let odd = |_| JournalError::Corrupt { seq, what: "the row has a column of the wrong type" };
-        Ok(Self {
-            seq,
-            at: row.get(1)?,
-            kind: row.get_ref(2)?.as_bytes().map_err(odd)?,
-            body: row.get_ref(3)?.as_bytes().map_err(odd)?,
-            sum: row.get::<_, i64>(4)? as u64,
-        })
-    }
-
+impl RawEvent<'_> {
     /// Whether it follows an event with the sum `before`; none: there is no such event.
     pub(crate) fn verify(&self, before: Option<u64>, sealer: &mut Sealer) -> Result<(), JournalError> {
         let Some(before) = before else {

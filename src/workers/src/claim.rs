@@ -20,6 +20,22 @@ pub(crate) fn path(run_dir: &Path, dispatch: &DispatchId) -> PathBuf {
     run_dir.join(format!("{dispatch}.claim"))
 }
 
+/// The mark beside a claim whose shim is made by a cluster: it may be anywhere, and take its time.
+pub(crate) fn cluster_mark(path: &Path) -> PathBuf {
+    path.with_extension("slurm")
+}
+
+/// Whether the shim of a claim is made by a cluster.
+pub(crate) fn is_of_cluster(path: &Path) -> bool {
+    cluster_mark(path).exists()
+}
+
+/// Sees to it that a claim outlives a power cut of this machine: its shim may be on another one.
+pub(crate) fn make_durable(path: &Path) -> io::Result<()> {
+    open(path)?.sync_all()?;
+    File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
+}
+
 /// Creates an empty claim. The dispatch may start from here on.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(path)
@@ -48,6 +64,8 @@ pub(crate) struct Held {
     file: File,
     /// The last write may have left half a line.
     torn: bool,
+    /// Other machines read it too, now or after a power cut of this one.
+    shared: bool,
 }
 
 impl Held {
@@ -61,7 +79,15 @@ impl Held {
         }
         let result = self.file.write_all(text);
         self.torn = result.is_err();
+        if self.shared {
+            self.file.sync_data()?;
+        }
         result
+    }
+
+    /// From now on what is written is on disk, and for others to see, before it counts.
+    pub(crate) fn share(&mut self) {
+        self.shared = true;
     }
 
     /// Everything the file says now.
@@ -77,6 +103,7 @@ impl Held {
     /// Makes sure that nobody starts this dispatch any more: by a line or, on a full disk, by removing the file.
     pub(crate) fn revoke(mut self, path: &Path, why: &str) -> io::Result<()> {
         self.heal();
+        self.shared |= is_of_cluster(path);
         let mut line = Vec::new();
         Line::Revoked { why: why.to_owned(), at: now() }.encode(&mut line);
         self.append(&line).or_else(|_| std::fs::remove_file(path))
@@ -106,7 +133,7 @@ pub(crate) fn take(path: &Path) -> Result<Held, Refusal> {
     if meta.nlink() == 0 || meta.len() > 0 {
         return Err(Refusal::Used);
     }
-    Ok(Held { file, torn: false })
+    Ok(Held { file, torn: false, shared: false })
 }
 
 /// A claim as the daemon finds it.
@@ -130,7 +157,7 @@ pub(crate) fn inspect(path: &Path) -> io::Result<Seen> {
     match file.try_lock() {
         Ok(()) => {
             let story = read(&mut file)?;
-            Ok(Seen::Free(Held { file, torn: false }, story))
+            Ok(Seen::Free(Held { file, torn: false, shared: false }, story))
         }
         Err(TryLockError::WouldBlock) => Ok(Seen::Locked(read(&mut file)?)),
         Err(TryLockError::Error(e)) => Err(e),
@@ -151,7 +178,9 @@ pub(crate) fn peek(path: &Path) -> io::Result<Option<Story>> {
 pub(crate) fn leave_word(path: &Path, line: &Line) -> io::Result<()> {
     let mut text = b"\n".to_vec();
     line.encode(&mut text);
-    open(path)?.write_all(&text)
+    let mut file = open(path)?;
+    file.write_all(&text)?;
+    if is_of_cluster(path) { file.sync_data() } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod words;
 use std::collections::BTreeMap;
 
 use yard_engine::settings::Isolation;
+use yard_engine::slurm::SlurmRequest;
 
 use self::words::{PROMPT_FILE, Word, Words, give};
 use crate::formula::{
@@ -69,6 +70,8 @@ pub struct Cooked {
     pub completion: Completion,
     /// Where it works.
     pub isolation: Isolation,
+    /// What its job asks for, where the executor is Slurm.
+    pub slurm: SlurmRequest,
     /// What has to go well on the merged tree before it becomes the base.
     pub check: Option<StepSpec>,
 }
@@ -156,6 +159,7 @@ pub fn cook(formula: &Formula, input: &CookInput<'_>) -> Result<Cooked, CookErro
         unavailable_codes: formula.unavailable.clone(),
         completion,
         isolation: formula.isolation.unwrap_or(input.isolation),
+        slurm: formula.slurm.clone(),
         check: formula.check.as_ref().map(|check| kitchen.step(check)).transpose()?,
     })
 }

@@ -3,12 +3,17 @@
 //! A formula is looked up in the town first, then among those built in. A key nobody knows is an error, because it is
 //! usually a typing mistake in one that matters.
 
+mod slurm;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use yard_engine::settings::Isolation;
+use yard_engine::slurm::SlurmRequest;
 use yard_engine::{FormulaName, Millis};
+
+use self::slurm::SlurmTable;
 
 /// The largest formula file that is read.
 const MAX_SIZE: u64 = 1 << 20;
@@ -76,6 +81,8 @@ pub struct Formula {
     pub completion: Option<Completion>,
     /// Where it works, if the formula says so.
     pub isolation: Option<Isolation>,
+    /// What its job asks for, where the executor is Slurm.
+    pub slurm: SlurmRequest,
     /// The variables that may be given.
     pub vars: BTreeMap<String, Variable>,
     /// The phases, in order; at least one.
@@ -128,6 +135,8 @@ struct Document {
     completion: Option<Completion>,
     isolation: Option<Isolation>,
     check: Option<StepTable>,
+    #[serde(default)]
+    slurm: SlurmTable,
     #[serde(default)]
     vars: BTreeMap<String, VariableTable>,
     #[serde(default)]
@@ -264,6 +273,7 @@ fn check(name: &FormulaName, text: &str) -> Result<Formula, String> {
         completion: document.completion,
         isolation: document.isolation,
         check: document.check.map(check_of_merge).transpose()?,
+        slurm: document.slurm.check()?,
         vars,
         steps,
         unavailable: document.retry.unavailable,

@@ -9,8 +9,10 @@
 
 #![deny(unsafe_code)]
 
+mod ask;
 mod claim;
 mod cook;
+mod fence;
 mod forkserver;
 mod formula;
 pub mod fuzzing;
@@ -21,6 +23,7 @@ mod preset;
 mod record;
 mod report;
 mod shim;
+mod slurm;
 mod socket;
 mod spec;
 mod sweep;
@@ -39,9 +42,10 @@ pub use git::{
 };
 pub use pool::{Helper, LinePlace, LocalPool, Waker};
 pub use preset::{AgentPreset, Place, PresetError, Presets, Saying, Sign, TextPlace};
-pub use record::{ExitCause, ExitRecord, YIELDED};
+pub use record::{ExitCause, ExitRecord, SlurmEnd, YIELDED};
 pub use report::{Recovered, WorkerReport};
 pub use shim::shim_main;
+pub use slurm::{controllers, slurm_version};
 pub use socket::{SocketAddress, socket_address};
 pub use spec::{RunSpec, StartOrder, StepSpec, Surface, WorktreePlace, WorktreeSpec};
 pub use tmux::{attach_to_window, has_window, tmux_version};

@@ -11,6 +11,8 @@ use yard_engine::session::Session;
 use yard_engine::worktree::Worktree;
 use yard_engine::{Millis, Timestamp};
 
+use crate::sys::process_realm;
+
 /// The exit code by which a worker says that it gave way.
 pub const YIELDED: i32 = 75;
 
@@ -32,6 +34,24 @@ pub enum ExitCause {
     Yielded,
     /// Its steps ran well, but what is in its worktree cannot be put on its branch.
     Unfinished,
+    /// Slurm ended it, and nobody here had asked for that.
+    Slurm(SlurmEnd),
+}
+
+/// Why Slurm ended a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SlurmEnd {
+    /// It ran as long as it may.
+    TimeLimit,
+    /// It used more memory than it may.
+    OutOfMemory,
+    /// Other work needed its place.
+    Preempted,
+    /// Its node is gone.
+    NodeFailed,
+    /// Somebody cancelled it.
+    Cancelled,
 }
 
 /// How a dispatch ended. Written once, after everything it started is gone.
@@ -94,6 +114,9 @@ pub(crate) enum Line {
         /// The control group that holds the shim and all it starts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         group: Option<String>,
+        /// Where the number of the shim means something, unless that is where the claim was made.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        realm: Option<String>,
     },
     /// It works in a worktree.
     Worktree { worktree: Worktree, at: Timestamp },
@@ -152,6 +175,8 @@ pub(crate) struct Story {
     pub town: Option<String>,
     /// The control group of the shim and all it started.
     pub group: Option<String>,
+    /// Where the shim's number means something, if that may be elsewhere.
+    pub realm: Option<String>,
     /// The first program's process id and when it began.
     pub running: Option<(u32, Timestamp)>,
     /// The worktree it works in.
@@ -171,13 +196,24 @@ pub(crate) struct Story {
 }
 
 impl Story {
+    /// The shim that took it, if its number means a process of this machine.
+    pub(crate) fn shim_here(&self) -> Option<u32> {
+        self.shim.filter(|_| self.realm.as_ref().is_none_or(|realm| *realm == process_realm()))
+    }
+
+    /// Whether no shim has taken it, and none ever has.
+    pub(crate) fn is_untaken(&self) -> bool {
+        self.shim.is_none() && self.exit.is_none() && self.failed.is_none()
+    }
+
     /// Folds the lines of a claim file; bad lines are skipped.
     pub(crate) fn read(text: &[u8]) -> Self {
         let mut story = Self::default();
         for line in text.split(|&b| b == b'\n').filter_map(Line::decode) {
             match line {
-                Line::Claimed { shim, town, group, .. } => {
+                Line::Claimed { shim, town, group, realm, .. } => {
                     story.shim = Some(shim);
+                    story.realm = realm;
                     story.group = group;
                     story.town = town;
                 }
@@ -212,7 +248,7 @@ mod tests {
     #[test]
     fn a_torn_last_line_is_ignored() {
         let at = Timestamp::from_millis(5);
-        let claimed = Line::Claimed { shim: 7, at, town: None, group: None };
+        let claimed = Line::Claimed { shim: 7, at, town: None, group: None, realm: None };
         let exit = Line::Failed { error: "no".into(), at };
         let whole = text(&[claimed, exit]);
         for cut in 1..whole.len() {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use yard_engine::session::Session;
+use yard_engine::slurm::SlurmRequest;
 use yard_engine::worktree::Worktree;
 use yard_engine::{DispatchId, Millis};
 
@@ -109,14 +110,16 @@ pub enum WorktreePlace {
     },
 }
 
-/// Where a worker can be looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Where the process of a worker is made, and whether it can be looked at there.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Surface {
-    /// Nowhere: its output goes to its log alone.
+    /// Here, where nobody can see it: its output goes to its log alone.
     #[default]
     None,
     /// In a tmux session of its own, which gives it a terminal.
     Tmux,
+    /// On some node of a cluster, as a job that asks for this.
+    Slurm(Box<SlurmRequest>),
 }
 
 /// One dispatch and what it runs.
@@ -126,6 +129,6 @@ pub struct StartOrder {
     pub dispatch: DispatchId,
     /// What to run.
     pub spec: RunSpec,
-    /// Where it can be looked at.
+    /// Where its process is made.
     pub surface: Surface,
 }

@@ -6,14 +6,14 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io::{self, Read as _};
-use std::os::fd::AsFd as _;
+use std::io;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use yard_engine::DispatchId;
+
+use crate::ask;
 
 /// The server's socket. It is named without its directory, which we enter instead: a path may be longer than a socket's
 /// address can hold.
@@ -156,45 +156,7 @@ pub fn tmux_version() -> io::Result<String> {
 
 /// Runs tmux and returns what it printed, or what it complained about.
 fn ask(command: &mut Command) -> io::Result<Result<String, String>> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).env_remove("TMUX");
-    let mut child = command.spawn()?;
-    let answer = listen(&mut child);
-    if answer.is_err() {
-        let _ = child.kill();
-    }
-    let mut complaint = String::new();
-    if let Some(mut stderr) = child.stderr.take() {
-        let _ = stderr.read_to_string(&mut complaint);
-    }
-    let well = child.wait()?.success();
-    Ok(match answer {
-        Ok(text) if well => Ok(text),
-        Ok(_) => Err(complaint.trim().to_owned()),
-        Err(error) => Err(error.to_string()),
-    })
-}
-
-/// Reads everything a client prints, until it ends.
-fn listen(child: &mut Child) -> io::Result<String> {
-    let until = Instant::now() + PATIENCE;
-    let mut text = Vec::new();
-    let Some(mut stdout) = child.stdout.take() else { return Ok(String::new()) };
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "its server does not answer"));
-        }
-        let millis = u16::try_from(left.as_millis()).unwrap_or(u16::MAX).max(1);
-        let mut fds = [PollFd::new(stdout.as_fd(), PollFlags::POLLIN)];
-        if poll(&mut fds, PollTimeout::from(millis)).unwrap_or(0) == 0 {
-            continue;
-        }
-        let mut piece = [0; 4096];
-        match stdout.read(&mut piece)? {
-            0 => return Ok(String::from_utf8_lossy(&text).into_owned()),
-            n => text.extend_from_slice(&piece[..n]),
-        }
-    }
+    ask::ask(command.env_remove("TMUX"), PATIENCE)
 }
 
 #[cfg(test)]

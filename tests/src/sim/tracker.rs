@@ -88,11 +88,12 @@ impl Tracker {
     /// What the source sees of a file that is just being written: some of it, and that something is wrong.
     fn glimpse(&mut self, count: usize) -> SourceReading {
         let some: Vec<Bead> = self.beads.values().take(count).cloned().collect();
+        let whole = self.shown.is_none();
         if let Some(shown) = &mut self.shown {
             shown.extend(some.iter().map(|bead| (bead.id.clone(), bead.clone())));
         }
         let trouble = Some("its last line is cut off".to_owned());
-        SourceReading { vanished: false, trouble, ..self.reading(some, Vec::new(), true) }
+        SourceReading { vanished: false, trouble, ..self.reading(some, Vec::new(), whole) }
     }
 
     /// Everything, for whoever begins to follow the workspace; none if this is not it, or if nobody keeps it yet.
@@ -255,6 +256,9 @@ impl World {
         if !self.tracker.is_kept {
             return;
         }
+        if !self.is_deep() && self.workspace_must_be_read_anew() {
+            self.tracker.begin_again();
+        }
         let reading = if self.faults && self.dice.one_in(6) {
             let count = self.dice.below(4);
             self.tracker.glimpse(count)
@@ -281,13 +285,18 @@ impl World {
         Ok(())
     }
 
+    /// The daemon's loop sees to this by itself, where it is part of the simulation.
+    fn workspace_must_be_read_anew(&self) -> bool {
+        self.state().rigs().any(|rig| self.state().must_be_read_anew(&rig.name))
+    }
+
     /// With the faults over: what the agents still owe is done, and what the source has not told is told.
     pub(super) fn tracker_comes_to_rest(&mut self) -> Result<bool, Halt> {
         let owed = std::mem::take(&mut self.tracker.closing);
         for id in &owed {
             self.tracker.closes(id, self.now);
         }
-        if self.tracker.has_news() {
+        if self.tracker.has_news() || (!self.is_deep() && self.workspace_must_be_read_anew()) {
             self.source_looks();
         }
         let moved = !owed.is_empty() || !self.tracker.readings.is_empty();

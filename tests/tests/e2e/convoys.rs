@@ -5,6 +5,38 @@ use std::fs;
 use serde_json::{Value, json};
 use yard_tests::town::{Town, wait_until};
 
+/// Runs what is about workers with an executor.
+macro_rules! by_executor {
+    ($executor:literal) => {
+        by_executor!($executor:
+            a_staged_convoy_is_inert_and_a_launched_one_starts_its_first_wave_at_once,
+            everything_a_close_unblocks_starts_in_the_turn_that_saw_it,
+            adding_to_a_closed_convoy_opens_it_and_its_work_is_fed,
+            only_convoys_that_are_really_stuck_are_stranded,
+            recovery_shows_first_then_releases_what_dead_workers_left_and_feeds_it_again,
+        );
+    };
+    ($executor:literal: $($name:ident),+ $(,)?) => {
+        $(#[test] fn $name() { super::$name($executor); })+
+    };
+}
+
+mod by_local {
+    by_executor!("local");
+}
+mod by_slurm {
+    by_executor!("slurm");
+}
+also_on_postgres!(
+    a_staged_convoy_is_inert_and_a_launched_one_starts_its_first_wave_at_once("local"),
+    everything_a_close_unblocks_starts_in_the_turn_that_saw_it("local"),
+    errors_create_nothing_and_every_cycle_is_named_with_its_path,
+    a_complete_convoy_closes_and_is_told_once_and_an_owned_one_waits_to_be_landed,
+    adding_to_a_closed_convoy_opens_it_and_its_work_is_fed("local"),
+    only_convoys_that_are_really_stuck_are_stranded("local"),
+    recovery_shows_first_then_releases_what_dead_workers_left_and_feeds_it_again("local"),
+);
+
 fn native(town: &Town, id: &str, needs: &[&str], script: &str) {
     let mut args = vec!["bead", "add", id, "--id", id];
     for on in needs {
@@ -18,9 +50,8 @@ fn running(town: &Town) -> usize {
     town.json(["status"])["running"].as_array().map_or(0, Vec::len)
 }
 
-#[test]
-fn a_staged_convoy_is_inert_and_a_launched_one_starts_its_first_wave_at_once() {
-    let mut town = Town::new();
+fn a_staged_convoy_is_inert_and_a_launched_one_starts_its_first_wave_at_once(executor: &str) {
+    let mut town = Town::with_executor(executor);
     town.set("scheduler.max_polecats", "20");
     town.start_daemon();
     for i in 0..8 {
@@ -43,9 +74,8 @@ fn a_staged_convoy_is_inert_and_a_launched_one_starts_its_first_wave_at_once() {
     assert_eq!(town.refused(["convoy", "launch", convoy]), "already-launched");
 }
 
-#[test]
-fn everything_a_close_unblocks_starts_in_the_turn_that_saw_it() {
-    let mut town = Town::new();
+fn everything_a_close_unblocks_starts_in_the_turn_that_saw_it(executor: &str) {
+    let mut town = Town::with_executor(executor);
     town.start_daemon();
     town.run(["bead", "add", "the blocker", "--id", "y-x", "--type", "decision"]).ok();
     let ids: Vec<String> = (0..10).map(|i| format!("y-{i}")).collect();
@@ -124,9 +154,8 @@ fn a_complete_convoy_closes_and_is_told_once_and_an_owned_one_waits_to_be_landed
     assert_eq!(about(owned).len(), 1, "{said:?}");
 }
 
-#[test]
-fn adding_to_a_closed_convoy_opens_it_and_its_work_is_fed() {
-    let mut town = Town::new();
+fn adding_to_a_closed_convoy_opens_it_and_its_work_is_fed(executor: &str) {
+    let mut town = Town::with_executor(executor);
     town.start_daemon();
     native(&town, "y-a", &[], "true");
     native(&town, "y-b", &[], "sleep 1000");
@@ -138,9 +167,8 @@ fn adding_to_a_closed_convoy_opens_it_and_its_work_is_fed() {
     town.await_state("y-b", "running");
 }
 
-#[test]
-fn only_convoys_that_are_really_stuck_are_stranded() {
-    let mut town = Town::new();
+fn only_convoys_that_are_really_stuck_are_stranded(executor: &str) {
+    let mut town = Town::with_executor(executor);
     town.set("retry.crash.max_attempts", "1");
     town.start_daemon();
     native(&town, "y-works", &[], "sleep 1000");
@@ -162,9 +190,8 @@ fn only_convoys_that_are_really_stuck_are_stranded() {
     assert_eq!(codes, ["retries-exhausted", "blocked-by"]);
 }
 
-#[test]
-fn recovery_shows_first_then_releases_what_dead_workers_left_and_feeds_it_again() {
-    let mut town = Town::new();
+fn recovery_shows_first_then_releases_what_dead_workers_left_and_feeds_it_again(executor: &str) {
+    let mut town = Town::with_executor(executor);
     native(&town, "y-a", &[], "sleep 1000");
     town.run(["bead", "update", "y-a", "--status", "in_progress", "--assignee", "bob"]).ok();
     town.set("recovery.stale_after", "0s");

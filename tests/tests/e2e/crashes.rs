@@ -8,20 +8,20 @@ use serde_json::{Value, json};
 use yard_tests::dice::Dice;
 use yard_tests::town::{Town, command_line, is_alive, kill_nine, parent_of, processes, wait_until};
 
-by_both_executors!(
+by_every_executor!(
     kill_nine_of_the_daemon_loses_and_doubles_nothing,
     a_killed_shim_takes_its_worker_with_it_and_the_bead_is_retried,
     workers_outlive_the_daemon_and_are_adopted,
     exits_while_nobody_serves_are_taken_in_later,
 );
 
-fn lines(path: &Path) -> Vec<String> {
+pub(crate) fn lines(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
 /// Adds beads that note their run, complain if another run of theirs is under way, and exit with a code of their own.
-fn add_load(town: &Town, beads: usize) {
+pub(crate) fn add_load(town: &Town, beads: usize) {
     let script = r#"mkdir "$0/lock-$YM_BEAD" || echo "$YM_DISPATCH" >> "$0/double"
 echo "$YM_DISPATCH" >> "$0/started"; i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done
 echo "$YM_DISPATCH" >> "$0/ended"; rmdir "$0/lock-$YM_BEAD"; exit "$1""#;
@@ -40,7 +40,7 @@ fn exit_code(bead: usize) -> i64 {
 }
 
 /// Every bead ran to its end exactly once and its exit code is known.
-fn check_load(town: &Town, beads: usize) {
+pub(crate) fn check_load(town: &Town, beads: usize) {
     assert_eq!(lines(&town.root().join("double")), Vec::<String>::new(), "ran twice at once");
     let mut runs: BTreeMap<String, usize> = BTreeMap::new();
     for dispatch in lines(&town.root().join("ended")) {
@@ -72,7 +72,13 @@ fn fork_server_of(daemon: u32) -> Option<u32> {
 }
 
 fn survive_kills(executor: &str, kill_fork_server: bool) {
-    let (beads, kills) = if std::env::var_os("YM_TEST_FULL").is_some() { (2000, 60) } else { (500, 20) };
+    let (beads, kills) = match (executor, std::env::var_os("YM_TEST_FULL").is_some()) {
+        // A job takes as long as a hundred processes.
+        ("slurm", false) => (30, 5),
+        ("slurm", true) => (200, 40),
+        (_, false) => (500, 20),
+        (_, true) => (2000, 60),
+    };
     let mut dice = Dice::new();
     let mut town = Town::with_executor(executor);
     town.set("scheduler.max_polecats", "4");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use yard_tests::town::{Town, wait_until};
+use yard_tests::town::{Town, is_alive, wait_until};
 
 /// Runs a test where it may mount: as root, or else again in a user namespace of its own.
 pub(crate) fn where_mounting_is_allowed(test: &str, body: impl FnOnce()) {
@@ -118,6 +118,46 @@ fn survives(with_daemon: bool) {
 #[test]
 fn commands_survive_a_full_disk_without_a_daemon() {
     where_mounting_is_allowed("disk_full::commands_survive_a_full_disk_without_a_daemon", || survives(false));
+}
+
+/// Nobody waits for ever, and nobody is told that it is over.
+fn waits_end() {
+    let disk = SmallDisk::new("6m");
+    let mut town = Town::at(&disk.path.join("yard"));
+    town.set("scheduler.max_polecats", "2");
+    town.start_daemon();
+    town.run(["add", "--id", "y-done", "--", "true"]).ok();
+    town.await_state("y-done", "closed");
+    town.run(["add", "--id", "y-long", "--", "sleep", "1000"]).ok();
+    town.await_state("y-long", "running");
+    let ballast = disk.fill();
+    add_until_refused(&town);
+    assert_eq!(town.run(["wait", "y-done", "--timeout", "20s"]).code, 0, "it has ended, and that is on disk");
+    for what in [["y-long"].as_slice(), &["--all"]] {
+        let waited = town.run(["--json", "wait", "--timeout", "1s"].iter().chain(what));
+        assert_eq!(
+            (waited.code, &waited.json()["timed_out"]),
+            (1, &true.into()),
+            "{what:?}: {}",
+            waited.stdout
+        );
+    }
+    let worker = town.json(["status"])["running"][0]["pid"].as_u64().expect("a pid") as u32;
+    let stopped = town.run(["stop", "--timeout", "1s"]).ok();
+    // Whether the last bytes of the disk were enough to record the end of it is another matter.
+    assert_eq!(stopped.stdout.contains("1 worker goes on"), is_alive(worker), "{}", stopped.stdout);
+    town.kill_daemon();
+    std::fs::remove_file(ballast).expect("it is there");
+    town.start_daemon();
+    town.await_state("y-long", "running");
+    town.run(["kill", "y-long"]).ok();
+    town.await_state("y-long", "cancelled");
+}
+
+#[test]
+fn on_a_full_disk_nobody_waits_for_ever_and_stopping_says_what_goes_on() {
+    let test = "disk_full::on_a_full_disk_nobody_waits_for_ever_and_stopping_says_what_goes_on";
+    where_mounting_is_allowed(test, waits_end);
 }
 
 #[test]

@@ -12,6 +12,32 @@ macro_rules! by_both_executors {
     };
 }
 
+/// The same, and on a cluster; what needs a cluster takes longer, so only tests that say something about it.
+macro_rules! by_every_executor {
+    ($($name:ident),+ $(,)?) => {
+        by_both_executors!($($name),+);
+        by_slurm!($($name),+);
+    };
+}
+
+/// Runs a test on a cluster.
+macro_rules! by_slurm {
+    ($($name:ident),+ $(,)?) => {
+        mod by_slurm {
+            $(#[test] fn $name() { super::$name("slurm"); })+
+        }
+    };
+}
+
+/// Runs tests of this module also with journals in PostgreSQL.
+macro_rules! also_on_postgres {
+    ($($name:ident $(($executor:literal))?),+ $(,)?) => {
+        mod on_postgres {
+            $(#[test] fn $name() { yard_tests::town::on_postgres(|| super::$name($($executor)?)); })+
+        }
+    };
+}
+
 mod agents;
 mod branches;
 mod concurrency;
@@ -30,11 +56,14 @@ mod http;
 mod like;
 mod mcp;
 mod operator;
+mod postgres;
 mod presets;
 mod progress;
+mod remote;
 mod retention;
 mod seed1;
 mod sling;
+mod slurm;
 mod spawn_delay;
 mod tmux;
 mod undo;

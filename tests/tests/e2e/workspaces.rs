@@ -277,6 +277,25 @@ fn a_bead_that_vanishes_is_missed_by_name_and_keeps_its_history_for_its_return()
 }
 
 #[test]
+fn a_bead_left_to_somebody_else_is_taken_over_when_that_one_is_forgotten() {
+    let (mut town, workspace) = shop(&[bead("shop-b", "task", &[])]);
+    town.set("scheduler.safety_scan", "100ms");
+    town.start_daemon();
+    town.run(["add", "--id", "shop-a", "--", "true"]).ok();
+    town.await_state("shop-a", "closed");
+    workspace.rewrite(|beads| beads.push(bead("shop-a", "bug", &[]))).expect("written");
+    wait_until("a conflict", || town.json(["alerts"])["alerts"][0]["kind"] == "source-conflict");
+    assert_eq!(town.json(["show", "shop-a"])["type"], "task", "who was first keeps an id");
+    town.set("results.ttl", "1s");
+    wait_until("the workspace's bead", || {
+        let shown = town.run(["--json", "show", "shop-a"]);
+        shown.code == 0 && shown.json()["type"] == "bug"
+    });
+    wait_until("no conflict", || town.json(["alerts"])["alerts"] == json!([]));
+    assert_eq!(ids(&town.json(["bead", "list"])["beads"]), ["shop-a", "shop-b"]);
+}
+
+#[test]
 fn a_workspace_without_a_live_file_is_asked_when_poked() {
     let mut town = Town::new();
     let dir = town.root().join("shop");

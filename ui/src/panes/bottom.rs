@@ -24,7 +24,8 @@ pub(crate) fn message(pen: &mut Pen<'_>, area: Rect, console: &Console) {
         let (sign, role) = if said.bad { (glyphs.warning, Role::Bad) } else { (glyphs.dot, Role::Text) };
         Line::from(vec![pen.span(format!(" {sign} "), role), pen.span(shown(&said.text), role)])
     } else if let Link::Lost { why, .. } = &console.town.link {
-        let text = format!(" {} {}; trying again. D starts a daemon", glyphs.warning, shown(why));
+        let advice = if console.elsewhere.is_some() { "" } else { ". D starts a daemon" };
+        let text = format!(" {} {}; trying again{advice}", glyphs.warning, shown(why));
         Line::from(pen.span(text, Role::Warning))
     } else if !console.marks.is_empty() {
         let text = format!(

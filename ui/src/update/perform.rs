@@ -37,7 +37,10 @@ pub fn applies(console: &Console, act: Act) -> Result<(), String> {
         Mode::Live | Mode::Replay(_) | Mode::WhatIf(_) => {}
     }
     if changes && matches!(console.town.link, Link::Lost { .. }) && !matches!(act, Act::Daemon | Act::Shell) {
-        return Err("nobody serves the town: D starts a daemon".to_owned());
+        return Err(match (&console.elsewhere, &console.town.link) {
+            (Some(_), Link::Lost { why, .. }) => why.clone(),
+            _ => "nobody serves the town: D starts a daemon".to_owned(),
+        });
     }
     match act {
         Act::Why if console.agent().is_some() => Ok(()),
@@ -73,6 +76,9 @@ pub fn applies(console: &Console, act: Act) -> Result<(), String> {
         }
         Act::Shell if console.bead().and_then(|id| console.state().rig_of(&id)).is_none() => {
             Err("no bead is selected that has a rig".to_owned())
+        }
+        Act::Daemon if console.elsewhere.is_some() => {
+            Err("a daemon runs on the host of its town: start it there, with ym --daemon".to_owned())
         }
         Act::Daemon if !console.embedded && matches!(console.town.link, Link::Live { .. }) => {
             Err("a daemon serves the town already".to_owned())

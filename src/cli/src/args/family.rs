@@ -186,7 +186,7 @@ pub(crate) struct RigAdd {
     /// At most so many live workers; -1 and 0: no limit
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) max_polecats: Option<i64>,
-    /// Executor of its beads: local or tmux
+    /// Executor of its beads: local, tmux or slurm
     #[arg(long)]
     pub(crate) executor: Option<String>,
     /// Formula of its beads
@@ -261,13 +261,23 @@ pub(crate) enum SchedulerCmd {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum JournalCmd {
-    /// Look for damage in the whole file; exit code 1 if there is any
+    /// Look for damage in the whole journal; exit code 1 if there is any
     #[command(after_long_help = "Example:\n  ym journal check --json")]
     Check,
-    /// Write a copy of this moment to a new file, also beside a running daemon
-    #[command(after_long_help = "Example:\n  ym journal copy ~/backup/town-journal.db")]
+    /// Write a copy of this moment to a new file, or move the journal
+    ///
+    /// A copy to a file can be made beside a running daemon. One to a database, or back to sqlite, is for moving the town's
+    /// journal there, so nobody may serve the town meanwhile; ym config set store then has the town use it. Nothing is ever
+    /// written over. ym help config says what an address looks like.
+    #[command(
+        after_long_help = "Examples:\n  ym journal copy ~/backup/town-journal.db\n  ym journal copy 'postgres://ann@localhost/yards?schema=shop'\n  ym journal copy sqlite"
+    )]
     Copy {
-        /// The new file
-        file: PathBuf,
+        /// What to copy, if not the town's journal: a file, sqlite or postgres://…
+        #[arg(value_name = "FROM")]
+        first: String,
+        /// Where to: a new file, sqlite (the town's own file) or postgres://…?schema=NAME
+        #[arg(value_name = "TO")]
+        second: Option<String>,
     },
 }

@@ -53,9 +53,25 @@ pub(crate) struct Cli {
 /// Flags of every command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
-    /// The town [default: YM_TOWN, else the nearest directory upwards with a .yardmaster folder]
-    #[arg(long, global = true, value_name = "DIR", display_order = 900)]
+    /// The town: a directory or ssh://host/path [default: YM_TOWN, else the nearest directory upwards with a .yardmaster folder]
+    #[arg(long, global = true, value_name = "TOWN", display_order = 900)]
     pub(crate) town: Option<PathBuf>,
+
+    /// The town behind this address, such as https://host:7777, or one of several [default: YM_SERVER]
+    #[arg(long, global = true, value_name = "URL", conflicts_with = "town", display_order = 904)]
+    pub(crate) server: Option<String>,
+
+    /// The file with the server's token [default: what YM_TOKEN says]
+    #[arg(long, global = true, value_name = "FILE", display_order = 905)]
+    pub(crate) token_file: Option<PathBuf>,
+
+    /// Who signed the server's certificate (PEM) [default: YM_CA, else whom the system trusts]
+    #[arg(long, global = true, value_name = "FILE", display_order = 906)]
+    pub(crate) ca: Option<PathBuf>,
+
+    /// Somebody at the other end of ssh looks at this, on a terminal with so many columns
+    #[arg(long, global = true, hide = true, value_name = "COLUMNS")]
+    pub(crate) seen_afar: Option<u16>,
 
     /// Answer with a JSON document
     #[arg(long, global = true, display_order = 901)]
@@ -117,6 +133,9 @@ pub(crate) enum Cmd {
         /// Bead prefix of the first rig [default: from its beads, else from its name]
         #[arg(long, short)]
         prefix: Option<String>,
+        /// Where its journal is: sqlite, or postgres://…?schema=NAME [default: sqlite]
+        #[arg(long)]
+        store: Option<String>,
     },
     /// Watch a throw-away town with simulated agents at work
     ///
@@ -217,7 +236,7 @@ pub(crate) enum Cmd {
     },
     /// Go to a worker's own terminal, where it has one
     #[command(
-        after_long_help = "Examples:\n  ym sling gt-abc --executor tmux\n  ym attach gt-abc\n\nC-b d detaches; the worker goes on. Inside another tmux whose prefix is C-b\nit is C-b C-b d. A worker of the local executor has no terminal: ym logs -f\nfollows what it writes."
+        after_long_help = "Examples:\n  ym sling gt-abc --executor tmux\n  ym attach gt-abc\n\nC-b d detaches; the worker goes on. Inside another tmux whose prefix is C-b\nit is C-b C-b d. A worker of the executors local and slurm has no terminal:\nym logs -f follows what it writes."
     )]
     Attach {
         /// A bead (its last dispatch) or a dispatch
@@ -404,7 +423,7 @@ pub(crate) enum Cmd {
     /// Explain a command or a topic
     #[command(after_long_help = "Example:\n  ym help quickstart")]
     Help {
-        /// A command, or one of quickstart, concepts, convoys, dispatches, agents, tasks, forecast, presets, config, formulas, json, exit-codes
+        /// A command, or one of quickstart, concepts, convoys, dispatches, agents, tasks, forecast, presets, remote, config, formulas, json, exit-codes
         topic: Vec<String>,
     },
 }

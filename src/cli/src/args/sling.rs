@@ -78,7 +78,7 @@ pub(crate) struct SlingArgs {
     /// Send it to a registered agent; without a name to any
     #[arg(long, value_name = "AGENT", num_args = 0..=1, default_missing_value = "")]
     pub(crate) assign: Option<String>,
-    /// Executor: local or tmux [default: the rig's, else worker.executor]
+    /// Executor: local, tmux or slurm [default: the rig's, else worker.executor]
     #[arg(long)]
     pub(crate) executor: Option<String>,
     /// 1 to 100, higher is sooner [default: from the bead's priority]

@@ -5,10 +5,11 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use yard_client::Safe;
-use yard_daemon::config::{self, Absent, KEYS};
+use yard_daemon::config::{self, Absent, KEYS, STORE};
 use yard_engine::Command;
+use yard_journal::Store;
 
-use super::Done;
+use super::{Done, store};
 use crate::args::ConfigCmd;
 use crate::errors::Report;
 use crate::output::Tone;
@@ -16,10 +17,9 @@ use crate::render::Table;
 use crate::session::Session;
 
 pub(super) fn run(session: &mut Session, command: ConfigCmd) -> Done {
-    let path = session.town()?.config();
     match command {
         ConfigCmd::Get { key } => {
-            let value = config::get(&path, &key)?;
+            let value = config::get(&session.town()?.config(), &key)?;
             let text = if session.out.json() {
                 json!({"key": key, "value": value}).to_string()
             } else {
@@ -29,10 +29,13 @@ pub(super) fn run(session: &mut Session, command: ConfigCmd) -> Done {
         }
         ConfigCmd::Set { key, value, more } => {
             let value = std::iter::once(value).chain(more).collect::<Vec<_>>().join(" ");
-            change(session, &path, key, Some(value))?;
+            change(session, key, Some(value))?;
         }
-        ConfigCmd::Unset { key } => change(session, &path, key, None)?,
-        ConfigCmd::List { prefix } => list(session, &path, prefix.as_deref().unwrap_or_default())?,
+        ConfigCmd::Unset { key } => change(session, key, None)?,
+        ConfigCmd::List { prefix } => {
+            let path = session.town()?.config();
+            list(session, &path, prefix.as_deref().unwrap_or_default())?;
+        }
     }
     Ok(0)
 }
@@ -47,14 +50,20 @@ struct Changed {
 
 /// Has whoever serves the town edit the file, who then also knows how to take it back. When nobody can, the file is
 /// edited all the same: it may be what has to be mended.
-fn change(session: &mut Session, path: &Path, key: String, value: Option<String>) -> Result<(), Report> {
+fn change(session: &mut Session, key: String, value: Option<String>) -> Result<(), Report> {
+    if key == STORE {
+        let changed = store::change(&session.town()?, value.as_deref().unwrap_or(Store::SQLITE))?;
+        return report(session, &Changed { key: changed.key, old: changed.old, value: changed.new });
+    }
     let told = session.command(Command::Configure { key: key.clone(), value: value.clone() });
     let changed = match told {
         Ok(document) => serde_json::from_str(document.get())?,
+        Err(why) if session.there().is_some() => return Err(why),
         Err(why) => {
+            let path = session.town()?.config();
             let change = match &value {
-                Some(value) => config::set(path, &key, value)?,
-                None => config::unset(path, &key)?,
+                Some(value) => config::set(&path, &key, value)?,
+                None => config::unset(&path, &key)?,
             };
             session.out.notice(&format!("the town could not be told, so ym undo does not know of it: {why}"));
             Changed { key: change.key, old: change.old, value: change.new }

@@ -1,14 +1,15 @@
 //! Plain `ym`: the console on a terminal, the status elsewhere. It attaches to whoever serves the town, and serves it
 //! itself when nobody does.
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use yard_client::Connection;
-use yard_daemon::{DaemonError, Embedded, TownDir};
+use yard_client::{Connection, Lost, Place};
+use yard_daemon::{AskError, DaemonError, Embedded, TownDir};
 use yard_engine::Timestamp;
 use yard_ui::console::Known;
 use yard_ui::look::{Look, Wishes};
@@ -16,16 +17,20 @@ use yard_ui::msg::{Entering, Leaving};
 use yard_ui::{Left, Setup};
 
 use super::Done;
+use super::relay::NOBODY_SERVES;
 use crate::args::DemoArgs;
 use crate::errors::Report;
+use crate::output::Out;
 use crate::session::Session;
 
 pub(super) fn console(session: &mut Session, wishes: Wishes) -> Done {
     let look = Look::choose(&wishes, |name| std::env::var(name).ok())
         .map_err(|error| Report::usage(error.to_string()))?;
-    let on_a_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
-    if !on_a_terminal || session.out.json() || session.out.quiet() {
+    if !is_wanted(&session.out) {
         return super::status::status(session);
+    }
+    if let Some(place) = session.there().cloned() {
+        return open_afar(place, session.naming(), look);
     }
     let town = match session.town() {
         Ok(town) => town,
@@ -35,6 +40,27 @@ pub(super) fn console(session: &mut Session, wishes: Wishes) -> Done {
         Err(report) => return Err(report),
     };
     open(&town, look, None)
+}
+
+/// Whether plain `ym` means the console here.
+pub(super) fn is_wanted(out: &Out) -> bool {
+    let on_a_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    on_a_terminal && !out.json() && !out.quiet()
+}
+
+/// Opens the console on a town that somebody serves elsewhere.
+fn open_afar(place: Place, naming: Vec<OsString>, look: Look) -> Done {
+    // As long as the terminal is ours ssh may ask for whatever it needs, and who cannot get in at all is told so here. That
+    // nobody serves the town at present is no reason to stay outside.
+    if let Err(Lost::Unreachable(why)) = Connection::to(&place)
+        && !why.contains(NOBODY_SERVES)
+    {
+        return Err(AskError::from(Lost::Unreachable(why)).into());
+    }
+    let here = std::env::current_dir()?;
+    let setup = Setup { place: place.unattended(), naming, ..setup(&here, look)? };
+    yard_ui::run(setup).map_err(|error| Report::new("terminal", format!("the console ended: {error}")))?;
+    Ok(0)
 }
 
 /// Opens the console on a town, and leaves the town as the user says.
@@ -99,7 +125,7 @@ fn homeless(session: &mut Session, look: Look) -> Done {
         .map_err(|error| Report::new("terminal", format!("the console ended: {error}")))?;
     match left {
         Left::For(Entering::Init) => {
-            super::init::init(session, Some(here.clone()), None)?;
+            super::init::init(session, Some(here.clone()), None, None)?;
             let town =
                 TownDir::at(&here).map_err(|_| Report::new("no-town", "the town could not be made"))?;
             open(&town, look, Some("a town was made here; ? shows what you can do".to_owned()))
@@ -112,6 +138,8 @@ fn homeless(session: &mut Session, look: Look) -> Done {
 fn setup(town: &Path, look: Look) -> Result<Setup, Report> {
     let program: PathBuf = std::env::current_exe()?;
     Ok(Setup {
+        place: Place::Folder(town.join(".yardmaster")),
+        naming: vec!["--town".into(), town.into()],
         town: town.to_owned(),
         homeless: false,
         serve: None,

@@ -6,16 +6,17 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal};
-use yard_client::{Ask, Connection, Hello, Lost};
+use serde::Deserialize;
+use yard_client::{Ask, Connection, Hello, Lost, Place};
 use yard_daemon::{AskError, DaemonError, TownDir};
 use yard_engine::DispatchId;
-use yard_journal::{Lease, Role};
+use yard_journal::{Holder, Role};
 
 use super::Done;
 use crate::args::ColorChoice;
 use crate::errors::Report;
 use crate::output::Out;
-use crate::session::Session;
+use crate::session::{Session, Town};
 
 /// How long a stopped daemon may take to be gone.
 const GONE: Duration = Duration::from_secs(10);
@@ -45,7 +46,9 @@ impl From<DaemonError> for Report {
                 Self::new("already-served", error.to_string()).hint("ym status asks it; ym stop ends it")
             }
             DaemonError::Lease(_) => Self::new("lease", error.to_string()),
-            DaemonError::Open(_) => Self::new("open", error.to_string()).hint("ym doctor looks into it"),
+            DaemonError::Store(_) | DaemonError::Open(_) => {
+                Self::new("open", error.to_string()).hint("ym doctor looks into it")
+            }
             DaemonError::Socket(_) => Self::new("socket", error.to_string()).hint("ym doctor looks into it"),
         }
     }
@@ -53,27 +56,66 @@ impl From<DaemonError> for Report {
 
 /// Stops whoever serves the town; nobody there is as good as stopped.
 pub(super) fn stop(session: &mut Session, timeout: Option<Duration>, leave_running: bool) -> Done {
-    let town = session.town()?;
+    let town = match session.asked()? {
+        Town::Here(town) => town,
+        Town::There(place) => return stop_there(session, &place, timeout, leave_running),
+    };
     let Some(server) = server_of(&town)?.filter(|hello| hello.role.dispatches_by_itself()) else {
         return said(session, false, "no daemon is running");
     };
-    let timeout_ms = timeout.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
-    match session.ask(Ask::Stop { timeout_ms, leave_running }) {
-        // It answered, or left before it could: what counts is that it goes.
-        Ok(_) => {}
-        Err(report) if report.code() == "lost" => {}
+    // It answers, or leaves before it can: what counts is that it goes.
+    let left = match session.ask(stop_ask(timeout, leave_running)) {
+        Ok(document) => serde_json::from_str::<Stopped>(document.get())?.still_running,
+        Err(report) if report.code() == "lost" => 0,
         Err(report) if report.code() == "no-daemon" => return said(session, false, "no daemon is running"),
         Err(report) => return Err(report),
-    }
+    };
     let patience = Instant::now() + GONE;
-    while Lease::holder(&town.lease()).is_some_and(|holder| holder.pid == Some(server.pid)) {
+    while town.holder().is_some_and(|holder| holder.pid == Some(server.pid)) {
         if Instant::now() > patience {
             let message = format!("the daemon (pid {}) has drained but is still there", server.pid);
             return Err(Report::new("still-running", message));
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    said(session, true, &format!("daemon (pid {}) stopped", server.pid))
+    let left = match left {
+        0 => String::new(),
+        1 => "; 1 worker goes on under its shim, and whoever serves the town next takes it up".to_owned(),
+        left => format!(
+            "; {left} workers go on under their shims, and whoever serves the town next takes them up"
+        ),
+    };
+    said(session, true, &format!("daemon (pid {}) stopped{left}", server.pid))
+}
+
+/// What a daemon that stops answers.
+#[derive(Deserialize)]
+struct Stopped {
+    still_running: usize,
+}
+
+fn stop_ask(timeout: Option<Duration>, leave_running: bool) -> Ask {
+    let timeout_ms = timeout.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+    Ask::Stop { timeout_ms, leave_running }
+}
+
+/// The same where only its answers tell that it is there.
+fn stop_there(session: &mut Session, place: &Place, timeout: Option<Duration>, leave_running: bool) -> Done {
+    let server = Connection::to(place).map_err(AskError::from)?.hello().pid;
+    match session.ask(stop_ask(timeout, leave_running)) {
+        Ok(_) => {}
+        Err(report) if report.code() == "lost" => {}
+        Err(report) => return Err(report),
+    }
+    let patience = Instant::now() + GONE;
+    while Connection::to(place).is_ok_and(|connection| connection.hello().pid == server) {
+        if Instant::now() > patience {
+            let message = format!("the daemon (pid {server} there) has drained but still answers");
+            return Err(Report::new("still-running", message));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    said(session, true, &format!("daemon (pid {server} there) stopped"))
 }
 
 /// Who serves the town. Somebody who has it and does not answer is not nobody: it may be starting, leaving or hung.
@@ -85,7 +127,10 @@ fn server_of(town: &TownDir) -> Result<Option<Hello>, Report> {
             Err(error @ Lost::OtherVersion { .. }) => return Err(AskError::from(error).into()),
             Err(_) => {}
         }
-        let holder = Lease::holder(&town.lease());
+        let holder = town.holder();
+        if let Some(holder) = holder.as_ref().filter(|holder| holder.is_elsewhere()) {
+            return Err(elsewhere(holder));
+        }
         match holder.and_then(|holder| holder.role.zip(holder.pid)) {
             None | Some((Role::Command, _)) => return Ok(None),
             Some((role, pid)) if Instant::now() > patience => {
@@ -97,6 +142,13 @@ fn server_of(town: &TownDir) -> Result<Option<Hello>, Report> {
             Some(_) => std::thread::sleep(Duration::from_millis(20)),
         }
     }
+}
+
+/// Only whoever is on that host reaches it.
+fn elsewhere(holder: &Holder) -> Report {
+    let (host, town) = (holder.host.as_deref().unwrap_or("HOST"), holder.town.as_deref().unwrap_or("DIR"));
+    Report::new("served-elsewhere", format!("the town is served by {holder}"))
+        .hint(format!("ssh {host} ym --town {town} stop"))
 }
 
 fn said(session: &mut Session, changed: bool, message: &str) -> Done {

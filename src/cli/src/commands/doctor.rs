@@ -1,6 +1,8 @@
 //! `ym doctor`: looks at a town from outside, without asking whoever serves it.
 
 mod agents;
+mod executors;
+mod kept;
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileTypeExt;
@@ -10,10 +12,9 @@ use std::time::SystemTime;
 use serde::Serialize;
 use yard_client::{Connection, Lost, Safe};
 use yard_daemon::{TownDir, config};
-use yard_engine::dispatch::TMUX_EXECUTOR;
 use yard_engine::merge::MergeRequest;
 use yard_engine::settings::Isolation;
-use yard_journal::{Damage, Holder, JournalError, Lease, Reader, Repaired, Role};
+use yard_journal::{Damage, Holder, JournalError, Repaired, Role, Store};
 
 use super::{Done, journal};
 use crate::errors::FAILED;
@@ -53,6 +54,7 @@ pub(super) fn doctor(session: &mut Session, fix: bool) -> Done {
     let checks = [
         folders(&town, fix),
         settings(&town),
+        kept::kept(&town),
         log(&town, fix),
         server(&town, fix),
         claims(&town),
@@ -61,7 +63,7 @@ pub(super) fn doctor(session: &mut Session, fix: bool) -> Done {
         space(&town),
         agents_check,
     ];
-    let checks: Vec<Check> = checks.into_iter().chain(windows(&town)).chain(git(&town)).collect();
+    let checks: Vec<Check> = checks.into_iter().chain(executors::of(&town)).chain(git(&town)).collect();
     let failed = checks.iter().any(|check| check.status == Status::Fail);
     if session.out.json() {
         session.out.line(serde_json::json!({"checks": checks, "agents": agents, "ok": !failed}))?;
@@ -105,8 +107,22 @@ fn settings(town: &TownDir) -> Check {
 }
 
 fn log(town: &TownDir, fix: bool) -> Check {
-    let report = Reader::open(&town.journal()).and_then(|reader| reader.check());
-    match (Damage::find(&town.journal()), report) {
+    let report = town.reader().and_then(|reader| reader.check());
+    let damage = match town.store() {
+        Ok(Store::Sqlite(file)) => Damage::find(file),
+        // The server mends its own files, and what it cannot mend is in its backups.
+        Ok(Store::Postgres(_)) => Ok(None),
+        Err(error) => Err(error),
+    };
+    match (damage, report) {
+        (Ok(None), Ok(report)) if !report.is_sound() => {
+            let first = report.problems.first().map_or("", String::as_str);
+            let first = first.split("; run `ym ").next().unwrap_or(first);
+            let found = count(report.problems.len(), "problem");
+            let message =
+                format!("{found}; first: {first}; restore the database from a backup, --fix cannot mend it");
+            check("journal", Status::Fail, message)
+        }
         (Ok(Some(damage)), _) if fix => mend(town, damage),
         (Ok(Some(damage)), _) => check("journal", Status::Fail, ailing(&damage)),
         (Ok(None), Ok(report)) => {
@@ -114,8 +130,8 @@ fn log(town: &TownDir, fix: bool) -> Check {
         }
         (Ok(None), Err(JournalError::Missing(_))) => check(
             "journal",
-            Status::Warn,
-            "nothing has happened yet, and there is no rig; ym init completes the town",
+            Status::Fail,
+            "there is none: it was lost, or the town was never finished; restore it from a copy, or begin anew with ym init",
         ),
         (Err(error), _) | (Ok(None), Err(error)) => check("journal", Status::Fail, error.to_string()),
     }
@@ -133,7 +149,7 @@ fn ailing(damage: &Damage) -> String {
 
 /// Repairs the journal, if nobody serves the town.
 fn mend(town: &TownDir, damage: Damage) -> Check {
-    let lease = match Lease::try_acquire(&town.lease(), Role::Command) {
+    let lease = match town.try_lease(Role::Command) {
         Ok(lease) => lease,
         Err(error) => {
             let message = format!("{}; not repaired: {error}", ailing(&damage));
@@ -153,7 +169,7 @@ fn mend(town: &TownDir, damage: Damage) -> Check {
 }
 
 fn server(town: &TownDir, fix: bool) -> Check {
-    let holder = Lease::holder(&town.lease());
+    let holder = town.holder();
     let socket = town.folder().join("ym.sock");
     match (Connection::open(&town.folder()), holder) {
         (Ok(connection), _) => {
@@ -162,6 +178,9 @@ fn server(town: &TownDir, fix: bool) -> Check {
             check("server", Status::Ok, format!("pid {} (ym {}) {role}", hello.pid, hello.version))
         }
         (Err(error @ Lost::OtherVersion { .. }), _) => check("server", Status::Warn, error.to_string()),
+        (Err(_), Some(holder)) if holder.is_elsewhere() => {
+            check("server", Status::Ok, format!("{holder} serves; its socket is reached on that host only"))
+        }
         (Err(_), Some(holder)) => check("server", Status::Fail, silent(&holder, is_socket(&socket))),
         (Err(_), None) if is_socket(&socket) => {
             if fix && std::fs::remove_file(&socket).is_ok() {
@@ -232,7 +251,10 @@ fn leftovers(claims: &[PathBuf], live: &BTreeSet<String>, served_since: Option<S
 
 /// Since when somebody has held the town: a holder signs the lease when it takes it.
 fn served_since(town: &TownDir) -> Option<SystemTime> {
-    Lease::holder(&town.lease())?;
+    if let Some(since) = town.holder()?.since {
+        let since = u64::try_from(since.as_millis()).unwrap_or(0);
+        return Some(SystemTime::UNIX_EPOCH + std::time::Duration::from_millis(since));
+    }
     town.lease().metadata().and_then(|meta| meta.modified()).ok()
 }
 
@@ -275,24 +297,6 @@ fn cgroup() -> Check {
     } else {
         check("cgroup", Status::Warn, "cgroup v2 is not writable: leftovers are found by their environment")
     }
-}
-
-/// Whether tmux is there, if anything here is to run in it.
-fn windows(town: &TownDir) -> Option<Check> {
-    let settings = config::read_settings(&town.config()).ok()?;
-    let state = journal::state(town).ok().flatten().unwrap_or_default();
-    let configured = std::iter::once(&settings.worker).chain(settings.rigs.values().map(|rig| &rig.worker));
-    let mut named = configured.map(|worker| worker.executor.as_deref());
-    let used = named.any(|name| name == Some(TMUX_EXECUTOR))
-        || state.rigs().any(|rig| rig.executor.as_deref() == Some(TMUX_EXECUTOR))
-        || state.live_dispatches().any(|dispatch| dispatch.executor == TMUX_EXECUTOR);
-    used.then(|| match yard_workers::tmux_version() {
-        Ok(version) => check("tmux", Status::Ok, version),
-        Err(error) => {
-            let message = format!("cannot be run: {error}; install tmux, or set worker.executor to local");
-            check("tmux", Status::Fail, message)
-        }
-    })
 }
 
 /// Whether git can do what worktrees and merges need, if anything here is to work in one.
@@ -355,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_silent_holder_is_named() {
-        let daemon = Holder { pid: Some(7), role: Some(Role::Daemon) };
+        let daemon = Holder { pid: Some(7), role: Some(Role::Daemon), ..Holder::default() };
         assert!(silent(&daemon, true).starts_with("the daemon (pid 7) does not answer: it is stopped"));
         assert!(silent(&daemon, false).contains("its socket is gone"));
         let unknown = silent(&Holder::default(), true);

@@ -30,11 +30,17 @@ pub(super) fn events(
         Some(Since::Time(time)) => query.since_time = Some(time),
         None => {}
     }
+    let mut was_there = false;
     loop {
-        let last = read_on(session, &query)?;
+        let last = match read_on(session, &query) {
+            // A server elsewhere that was there once will be there again.
+            Err(report) if follow && was_there && report.code() == "unreachable" => None,
+            last => last?,
+        };
         if !follow {
             return Ok(0);
         }
+        was_there = true;
         // The server left, or there is none: go on after the last event seen, whoever serves next.
         if let Some(last) = last {
             query = EventsAsk { since: Some(last), since_time: None, tail: None, ..query };
@@ -47,7 +53,7 @@ pub(super) fn events(
 fn read_on(session: &mut Session, query: &EventsAsk) -> Result<Option<Seq>, Report> {
     let mut last = None;
     let mut failed: Option<io::Error> = None;
-    let town = session.town()?;
+    let town = session.asked()?;
     let out = &mut session.out;
     let (json, width) = (out.json(), out.width());
     let mut each = |item: Box<RawValue>| {

@@ -9,10 +9,10 @@ use yard_client::Safe;
 use yard_daemon::TownDir;
 use yard_engine::rig::{Rig, TOWN_PREFIX};
 use yard_engine::{BeadId, Command, RigName};
-use yard_journal::{Lease, LeaseError, Role};
+use yard_journal::{LeaseError, Role};
 
 use super::workspace::{Beads, in_words};
-use super::{Done, journal};
+use super::{Done, journal, store};
 use crate::errors::Report;
 use crate::session::Session;
 
@@ -22,7 +22,12 @@ const FOLDER: &str = ".yardmaster";
 const MAKING: Duration = Duration::from_secs(2);
 
 /// Makes a town, or completes one that was only half made. If anything goes wrong, nothing is left behind.
-pub(super) fn init(session: &mut Session, dir: Option<PathBuf>, prefix: Option<String>) -> Done {
+pub(super) fn init(
+    session: &mut Session,
+    dir: Option<PathBuf>,
+    prefix: Option<String>,
+    store: Option<&str>,
+) -> Done {
     let dir = dir.or_else(|| session.named()).unwrap_or_else(|| PathBuf::from("."));
     let place = shown(&dir);
     let half_made = look(&place)?;
@@ -45,7 +50,7 @@ pub(super) fn init(session: &mut Session, dir: Option<PathBuf>, prefix: Option<S
         formula: None,
         source: source.clone(),
     };
-    let town = match make(session, &place, rig) {
+    let town = match make(session, &place, rig, store) {
         Ok(town) => town,
         Err(report) => return Err(before.take_back(&place, report)),
     };
@@ -102,7 +107,7 @@ fn has_rig(town: &TownDir) -> Result<bool, Report> {
         match journal::state(town) {
             Ok(state) => return Ok(state.is_some_and(|state| state.rigs().next().is_some())),
             // Somebody else may be making it at this moment.
-            Err(_) if Instant::now() < patience && Lease::holder(&town.lease()).is_some() => {
+            Err(_) if Instant::now() < patience && town.holder().is_some() => {
                 std::thread::sleep(Duration::from_millis(20));
             }
             Err(report) => return Err(report),
@@ -110,10 +115,18 @@ fn has_rig(town: &TownDir) -> Result<bool, Report> {
     }
 }
 
-fn make(session: &mut Session, place: &Path, rig: Rig) -> Result<TownDir, Report> {
+fn make(session: &mut Session, place: &Path, rig: Rig, store: Option<&str>) -> Result<TownDir, Report> {
     let town = TownDir::create(place)
         .map_err(|error| Report::new("io", format!("cannot make a town in {}: {error}", place.display())))?;
     session.enter(town.clone());
+    if let Some(store) = store {
+        store::choose(&town, store)?;
+        // Another host has made the town, and this one only joins it.
+        if has_rig(&town)? {
+            return Ok(town);
+        }
+    }
+    town.begin_journal()?;
     session.command(Command::RigAdd { rig })?;
     Ok(town)
 }
@@ -140,7 +153,7 @@ impl Before {
                 return if report.code() == "lost" { report } else { already(place) };
             }
             // Nobody else may be at work here while things go away. Without room for a lease nobody has one.
-            let lease = match Lease::try_acquire(&town.lease(), Role::Command) {
+            let lease = match town.try_lease(Role::Command) {
                 Err(LeaseError::Held(_)) => return report,
                 other => other.ok(),
             };

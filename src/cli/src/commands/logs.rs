@@ -15,11 +15,14 @@ use crate::output::Out;
 use crate::session::Session;
 
 /// How often a followed log is looked at.
-const LOOK: Duration = Duration::from_millis(100);
+pub(super) const LOOK: Duration = Duration::from_millis(100);
 /// After how many quiet looks the town is asked whether more may come.
 const ASK_AFTER: u32 = 5;
 
 pub(super) fn logs(session: &mut Session, id: &str, follow: bool, lines: Option<usize>) -> Done {
+    if session.there().is_some() && !session.out.json() {
+        return super::logs_there::logs(session, id, follow, lines);
+    }
     let mut view: LogView = session.ask_for(Ask::LogOf { id: id.to_owned() })?;
     if session.out.json() {
         session.out.line(serde_json::to_string(&view)?)?;
@@ -181,7 +184,8 @@ fn lines_in<'a>(files: impl Iterator<Item = &'a mut File>) -> io::Result<usize> 
 }
 
 /// Prints bytes as they are, or, for a person's terminal, line by line without anything that could act on it.
-struct Printer {
+#[derive(Default)]
+pub(super) struct Printer {
     /// Lines still to be left out.
     skip: usize,
     /// The start of a line whose end has not been written yet.
@@ -208,7 +212,7 @@ impl Printer {
         }
     }
 
-    fn print(&mut self, mut chunk: &[u8], out: &mut Out) -> io::Result<()> {
+    pub(super) fn print(&mut self, mut chunk: &[u8], out: &mut Out) -> io::Result<()> {
         while self.skip > 0 {
             let Some(end) = chunk.iter().position(|b| *b == b'\n') else { return Ok(()) };
             chunk = &chunk[end + 1..];
@@ -226,7 +230,7 @@ impl Printer {
         Ok(())
     }
 
-    fn finish(&mut self, out: &mut Out) -> io::Result<()> {
+    pub(super) fn finish(&mut self, out: &mut Out) -> io::Result<()> {
         if self.bytes.is_empty() {
             return Ok(());
         }

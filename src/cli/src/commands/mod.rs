@@ -18,19 +18,25 @@ mod import;
 mod init;
 mod journal;
 mod logs;
+mod logs_there;
 mod mcp;
 pub(crate) use nudge::{hook, is_hook};
 mod nudge;
 mod operator;
+mod relay;
+mod remote;
 mod rig;
 mod scheduler;
 mod show;
 mod sling;
 mod status;
+mod store;
 mod wait;
 mod worker;
 mod workspace;
 mod worktree;
+
+use std::ffi::OsString;
 
 use serde::Deserialize;
 use yard_client::{Document, Safe};
@@ -43,12 +49,18 @@ use crate::session::Session;
 
 pub(crate) use daemon::{demo_daemon, shim};
 pub(crate) use demo::agent as demo_agent;
+pub(crate) use relay::relay;
 
 /// The exit code, or why there was nothing to be done.
 pub(crate) type Done = Result<u8, Report>;
 
 /// Runs whatever was asked for.
-pub(crate) fn run(session: &mut Session, cli: Cli) -> Done {
+pub(crate) fn run(session: &mut Session, cli: Cli, words: &[OsString]) -> Done {
+    if !remote::needs_no_town(&cli)
+        && let Some(code) = remote::go(session, &cli, words)?
+    {
+        return Ok(code);
+    }
     let no_color = cli.global.color == crate::args::ColorChoice::Never;
     let wishes = yard_ui::look::Wishes { theme: cli.theme, ascii: cli.ascii, no_color };
     let Some(command) = cli.command else {
@@ -63,7 +75,7 @@ pub(crate) fn run(session: &mut Session, cli: Cli) -> Done {
         );
     }
     match command {
-        Cmd::Init { dir, prefix } => init::init(session, dir, prefix),
+        Cmd::Init { dir, prefix, store } => init::init(session, dir, prefix, store.as_deref()),
         Cmd::Demo(args) => demo::demo(session, &args, &wishes),
         Cmd::Status => status::status(session),
         Cmd::Config(command) => config::run(session, command),

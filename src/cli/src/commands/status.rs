@@ -5,7 +5,7 @@ use yard_client::views::StatusView;
 
 use super::Done;
 use crate::render;
-use crate::session::Session;
+use crate::session::{Session, Town};
 
 /// A longer queue is only counted.
 const SHORT_QUEUE: usize = 200;
@@ -20,7 +20,10 @@ pub(super) fn status(session: &mut Session) -> Done {
     if (1..=SHORT_QUEUE).contains(&view.scheduler.queued_total) {
         view = session.ask_for(Ask::Status { summary: false })?;
     }
-    let town = session.town()?;
-    render::status(&mut session.out, &view, &town.root().to_string_lossy())?;
+    let name = match session.asked()? {
+        Town::Here(town) => town.root().to_string_lossy().into_owned(),
+        Town::There(place) => place.to_string(),
+    };
+    render::status(&mut session.out, &view, &name)?;
     Ok(0)
 }

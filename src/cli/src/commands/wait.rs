@@ -5,12 +5,12 @@ use std::time::Duration;
 use yard_client::Ask;
 use yard_client::views::WaitView;
 use yard_daemon::TownDir;
-use yard_journal::{Lease, Role};
+use yard_journal::Role;
 
 use super::Done;
 use crate::errors::FAILED;
 use crate::render;
-use crate::session::Session;
+use crate::session::{Session, Town};
 
 pub(super) fn wait(session: &mut Session, ids: Vec<String>, all: bool, timeout: Option<Duration>) -> Done {
     let timeout_ms = timeout.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
@@ -24,7 +24,10 @@ pub(super) fn wait(session: &mut Session, ids: Vec<String>, all: bool, timeout: 
             session.out.line(id)?;
         }
     } else {
-        let served = is_served(&session.town()?);
+        let served = match session.asked()? {
+            Town::Here(town) => is_served(&town),
+            Town::There(_) => true,
+        };
         render::waited(&mut session.out, &view, served)?;
     }
     let well = view.failed.is_empty() && view.stuck.is_empty() && !view.timed_out;
@@ -33,6 +36,6 @@ pub(super) fn wait(session: &mut Session, ids: Vec<String>, all: bool, timeout: 
 
 /// Whether somebody is there who starts waiting work by itself.
 fn is_served(town: &TownDir) -> bool {
-    let role = Lease::holder(&town.lease()).and_then(|holder| holder.role);
+    let role = town.holder().and_then(|holder| holder.role);
     matches!(role, Some(Role::Daemon | Role::Console))
 }

@@ -34,8 +34,8 @@ Examples:
   ym why gt-abc                            why is it not running?
 
 Topics (ym help TOPIC): quickstart, concepts, convoys, dispatches, agents,
-tasks, forecast, presets, worktrees, keys, config, formulas, json,
-exit-codes";
+tasks, forecast, presets, worktrees, remote, keys, config, formulas,
+json, exit-codes";
 
 /// The whole command line. What is below a command is otherwise made only when somebody calls it.
 pub(crate) fn whole() -> Command {

@@ -13,6 +13,7 @@ pub(super) const NAMES: &[&str] = &[
     "forecast",
     "presets",
     "worktrees",
+    "remote",
     "keys",
     "config",
     "formulas",
@@ -32,6 +33,7 @@ pub(super) fn topic(name: &str) -> Option<String> {
         "forecast" => FORECAST.to_owned(),
         "presets" => PRESETS.to_owned(),
         "worktrees" => WORKTREES.to_owned(),
+        "remote" => REMOTE.to_owned(),
         "keys" => super::keys::keys(),
         "config" => config(),
         "formulas" => FORMULAS.to_owned(),
@@ -40,6 +42,17 @@ pub(super) fn topic(name: &str) -> Option<String> {
         _ => return None,
     })
 }
+
+const STORE: &str = "
+The journal is a file of the town, or lies in a schema of a PostgreSQL database,
+where daemons on several hosts share it; one leads, the others stand by:
+
+  ym journal copy 'postgres://ann@localhost/yards?schema=shop'
+  ym config set store 'postgres://ann@localhost/yards?schema=shop'
+
+Passwords come from ~/.pgpass or PGPASSWORD. ym journal copy sqlite leads back.
+The long version is assets/manual/postgres.md.
+";
 
 const WORKTREES: &str = "\
 WORKTREES
@@ -71,6 +84,41 @@ block the bead (merge-conflict):
 
 blocks waits for the close of a bead, merge-blocks for its merge.
 The long version is assets/manual/worktrees.md.
+";
+
+const REMOTE: &str = "\
+TOWNS ON OTHER HOSTS
+
+By ssh, with no port of ours. Each command is carried out by the ym there, the
+console here listens to the town there:
+
+  ym --town ssh://yard.example/srv/shop status
+  ym --town ssh://ann@yard.example:2222/~/shop      # the console
+  export YM_TOWN=ssh://yard.example/srv/shop        # for every command
+  ym add --file - < jobs.jsonl                      # files named are there
+
+YM_SSH is the command line of ssh (default ssh), YM_REMOTE_BIN the ym there. An
+open console lets ssh ask for nothing: have an agent, or use ControlMaster.
+
+By HTTPS, with the token of the town. There:
+
+  ym config set http.tls_cert /etc/ssl/fullchain.pem
+  ym config set http.tls_key /etc/ssl/privkey.pem
+  ym config set http.listen 0.0.0.0:7777            # refused without those two
+  ym http token
+
+Here:
+
+  ym --server https://yard.example:7777 --token-file FILE status
+  export YM_SERVER=https://yard.example:7777 YM_TOKEN=…
+
+--ca FILE (YM_CA) names who signed the certificate, if your system does not know
+them. http:// is taken for this host only. What needs the files of the town says
+so: doctor, journal, hooks, http, rig add, attach, config get and list. Ssh has
+all of it. Whoever has the token may do everything. YM_TOWN goes before
+YM_SERVER.
+
+The long version is assets/manual/remote.md.
 ";
 
 const AGENTS: &str = "\
@@ -194,7 +242,9 @@ A dispatch is one attempt to run a bead. It ends once, in one of these ways:
 Where it runs: --executor, else the rig's, else worker.executor. local (the
 default) is a process without a terminal; tmux gives it a tmux session of its
 own, where ym attach BEAD goes and C-b d comes back from. tmux is only a window:
-closing or losing it ends nobody.
+closing or losing it ends nobody. slurm hands each worker to a cluster as a job
+(executor.slurm.partition and so on, or [slurm] in a formula); it may wait there
+for its turn, and the town must lie on storage that all nodes share.
 
 To end a worker means SIGTERM to all it started, SIGKILL after
 limits.kill_grace, always; the slot is free when everything is gone. What an
@@ -489,5 +539,6 @@ fn config() -> String {
         };
         text.extend(["  ", spec.key, " [", absent, "]\n      ", spec.help, "\n"]);
     }
+    text.push_str(STORE);
     text
 }

@@ -22,11 +22,15 @@ pub(crate) fn status(out: &mut Out, view: &StatusView, town: &str) -> io::Result
     }
     let served = match (view.daemon.running, view.daemon.pid) {
         (true, Some(pid)) => {
-            let http = view.daemon.http.as_ref().map(|address| format!(", http://{address}"));
+            let scheme = if view.daemon.tls { "https" } else { "http" };
+            let http = view.daemon.http.as_ref().map(|address| format!(", {scheme}://{address}"));
             format!("daemon pid {pid}{}", http.unwrap_or_default())
         }
         (true, None) => "daemon running".to_owned(),
-        (false, _) => "no daemon".to_owned(),
+        (false, _) => match view.daemon.silent_pid {
+            Some(pid) => format!("its daemon, pid {pid}, does not answer"),
+            None => "no daemon".to_owned(),
+        },
     };
     let room = out.width().saturating_sub(served.len() + 8);
     out.line(format!("Town: {} ({served})", safe_line(town, room)))?;

@@ -98,6 +98,9 @@ fn sentence(event: &Event) -> Option<(String, String)> {
         Event::Town(TownEvent::SettingsChanged { .. }) => {
             Some(("the settings were read anew".to_owned(), String::new()))
         }
+        Event::Town(TownEvent::ClusterRoom { jobs }) => {
+            Some((format!("the cluster has room for {}", count(*jobs as usize, "job")), String::new()))
+        }
         Event::Town(TownEvent::HostGate { closed_because: Some(why) }) => {
             Some((format!("the host takes no new work: {why}"), String::new()))
         }

@@ -266,7 +266,7 @@ fn candidates(state: &State, forecast: &Forecast) -> Vec<Change> {
     for (_, limit) in held_up.into_iter().filter(|(_, limit)| **limit != Limit::Town).take(MOST_CANDIDATES) {
         let more = state.room(limit).max.map(|max| max.saturating_add(1));
         changes.extend(match limit {
-            Limit::Town | Limit::Agents | Limit::Tasks | Limit::TasksOf(_) => None,
+            Limit::Town | Limit::Agents | Limit::Tasks | Limit::TasksOf(_) | Limit::Slurm => None,
             Limit::Rig(rig) => Some(Change::RigMaxPolecats(rig.clone(), more)),
             Limit::Account(account) => Some(Change::AccountMaxPolecats(account.clone(), more)),
         });

@@ -46,7 +46,10 @@ pub use scheduler::{
     CapacityView, LimitView, Queued, RigQueue, SchedulerList, SchedulerStatus, Waiting, queued,
     scheduler_list, scheduler_status,
 };
-pub use show::{ContextView, DispatchView, LogView, ShowView, WhyView, context, dispatch, why, why_convoy};
+pub use show::{
+    ContextView, DispatchView, LogPiece, LogPlace, LogView, ShowView, WhyView, context, dispatch, why,
+    why_convoy,
+};
 pub use stage::{GatedView, LaunchView, StageOutcome, StageView, TaskView, TreeNode, WaveView, launched};
 pub use stage_document::StageDocument;
 pub use status::{

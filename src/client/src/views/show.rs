@@ -1,6 +1,8 @@
 //! `show`, `why` and where logs lie.
 
-use serde::{Deserialize, Serialize, Serializer};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use yard_engine::context::{Context, ContextFields, Resume};
 use yard_engine::dispatch::{Dispatch, Outcome};
@@ -102,6 +104,40 @@ pub struct LogView {
     /// Which executor runs it.
     #[serde(default)]
     pub executor: String,
+}
+
+/// A place in a log, which goes on in another file when one is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogPlace {
+    /// Which file.
+    pub file: u64,
+    /// How far into it.
+    pub at: u64,
+}
+
+/// What a log holds from a place on, as much as goes into one answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogPiece {
+    /// Whose log it is.
+    pub log: LogView,
+    /// Where it goes on; none while there is no file.
+    pub next: Option<LogPlace>,
+    /// What was written, in base64; nothing when there is no more at present.
+    #[serde(serialize_with = "in_base64", deserialize_with = "from_base64")]
+    pub bytes: Vec<u8>,
+    /// Nothing was written before it.
+    pub from_start: bool,
+    /// More lines were asked for than were looked for.
+    pub cut: bool,
+}
+
+fn in_base64<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&STANDARD.encode(bytes))
+}
+
+fn from_base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    STANDARD.decode(text).map_err(serde::de::Error::custom)
 }
 
 /// Why a bead is not running, and how it came here.

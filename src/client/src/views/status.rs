@@ -136,6 +136,12 @@ pub struct DaemonView {
     /// Where it serves HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<String>,
+    /// The process that has the town and does not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_pid: Option<u32>,
+    /// It does so under TLS.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tls: bool,
 }
 
 /// What a sling answers.

@@ -48,6 +48,14 @@ pub enum ConfigError {
         /// What was there.
         found: String,
     },
+    /// Others could listen in.
+    #[error(
+        "http.listen = {address:?} reaches others than this machine, and needs http.tls_cert and http.tls_key"
+    )]
+    NeedsTls {
+        /// Where it was to listen.
+        address: String,
+    },
 }
 
 impl ConfigError {
@@ -58,6 +66,7 @@ impl ConfigError {
             Self::NotToml { .. } => "bad-config",
             Self::UnknownKey { .. } => "unknown-key",
             Self::BadValue { .. } => "bad-value",
+            Self::NeedsTls { .. } => "needs-tls",
         }
     }
 
@@ -71,7 +80,15 @@ impl ConfigError {
             Self::UnknownKey { near: Some(near), .. } => format!("did you mean {near}?"),
             Self::UnknownKey { near: None, .. } => "ym config list shows every key".to_owned(),
             Self::BadValue { key, .. } => format!("ym config get {key} shows the value in force"),
+            Self::NeedsTls { .. } => {
+                "set those two first, or listen on 127.0.0.1; ym help remote says more".to_owned()
+            }
         }
+    }
+
+    /// Whether the address is what is wrong.
+    pub(super) fn is_needs_tls(&self) -> bool {
+        matches!(self, Self::NeedsTls { .. })
     }
 
     pub(super) fn at_line(self, line: usize) -> Self {

@@ -13,7 +13,7 @@ use yard_engine::undo::ConfigEdit;
 use super::ConfigError;
 use super::keys::{self, Absent, KEYS, KeySpec, Place};
 use super::put_back::{bare, entry_text, find};
-use super::settings::{entries, not_toml, read_text};
+use super::settings::{entries, not_toml, parse_settings, read_text};
 use super::value;
 
 /// What an edit changed.
@@ -91,8 +91,8 @@ pub fn set(path: &Path, key: &str, text: &str) -> Result<Change, ConfigError> {
 }
 
 fn set_in(document: &mut DocumentMut, place: &Place, value: Value) -> Result<Change, ConfigError> {
-    let new = value::to_json(&Item::Value(value.clone()));
-    let old = find(document.as_table(), &place.path()).map(|(_, item)| value::to_json(&item));
+    let new = value::shown(place, &Item::Value(value.clone()));
+    let old = find(document.as_table(), &place.path()).map(|(_, item)| value::shown(place, &item));
     let edit = noted(document.as_table_mut(), place.key(), &place.path(), |root, path| {
         let key = Key::new(path.last().map(String::as_str).unwrap_or_default());
         insert(root, path, &key, Item::Value(value))
@@ -239,6 +239,10 @@ pub(super) fn edit<T>(
     let mut document = text.parse::<DocumentMut>().map_err(|error| not_toml(&text, &error))?;
     let answer = change(&mut document)?;
     let new = document.to_string();
+    let lacks_tls = |text: &str| parse_settings(text).err().filter(ConfigError::is_needs_tls);
+    if let (Some(refused), None) = (lacks_tls(&new), lacks_tls(&text)) {
+        return Err(refused);
+    }
     if new != text {
         write_durably(&path, &new).map_err(io("write", &path))?;
     }
@@ -344,6 +348,20 @@ mod tests {
         assert!(all.iter().any(|e| e.key == "results.ttl" && e.default && e.value == "7d"));
         assert!(!all.iter().any(|e| e.key.contains("NAME")));
         super::super::read_settings(&town.path()).expect("valid");
+    }
+
+    #[test]
+    fn no_edit_lets_others_listen_in() {
+        let town = Scratch::new("plain", "");
+        let code = |change: Result<Change, ConfigError>| change.expect_err("refused").code();
+        assert_eq!(code(set(&town.path(), "http.listen", "0.0.0.0:7777")), "needs-tls");
+        set(&town.path(), "http.tls_cert", "cert.pem").expect("set");
+        assert_eq!(code(set(&town.path(), "http.listen", "0.0.0.0:7777")), "needs-tls");
+        set(&town.path(), "http.tls_key", "key.pem").expect("set");
+        set(&town.path(), "http.listen", "0.0.0.0:7777").expect("set");
+        assert_eq!(code(unset(&town.path(), "http.tls_key")), "needs-tls");
+        set(&town.path(), "http.listen", "127.0.0.1:7777").expect("set");
+        unset(&town.path(), "http.tls_key").expect("unset");
     }
 
     #[test]

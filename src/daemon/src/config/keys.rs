@@ -43,6 +43,8 @@ pub enum Kind {
     Text,
     /// A name that follows the id grammar.
     Name,
+    /// A word that is passed on to Slurm.
+    SlurmWord,
     /// One of these words.
     OneOf(&'static [&'static str]),
     /// A command: program and arguments.
@@ -53,10 +55,12 @@ pub enum Kind {
     Texts,
     /// Servers by tab-id glob.
     Table,
-    /// An address of this machine, such as `127.0.0.1:7777`.
-    Loopback,
+    /// An address to listen on, such as `127.0.0.1:7777`.
+    Listen,
     /// The address of a web server.
     Url,
+    /// Where the journal is.
+    Store,
 }
 
 impl Kind {
@@ -71,12 +75,18 @@ impl Kind {
             Self::Size => "a size such as 64MiB or 2GiB".to_owned(),
             Self::Text => "a text".to_owned(),
             Self::Name => "a name of letters, digits, '.', '_' and '-'".to_owned(),
+            Self::SlurmWord => {
+                "letters, digits and any of _.,:=+@/-, beginning with a letter or digit".to_owned()
+            }
             Self::OneOf(words) => format!("one of {}", words.join(", ")),
             Self::Argv => "a command as a list, such as [\"claude\", \"-p\"]".to_owned(),
             Self::Spans => "a list of durations, such as [\"1m\", \"5m\"]".to_owned(),
             Self::Texts => "a list of texts".to_owned(),
-            Self::Loopback => "a loopback address such as 127.0.0.1:7777".to_owned(),
-            Self::Url => "an address such as http://127.0.0.1:9867".to_owned(),
+            Self::Listen => "an address with a port, such as 127.0.0.1:7777".to_owned(),
+            Self::Url => "an address such as http://127.0.0.1:9867, without a password".to_owned(),
+            Self::Store => {
+                "sqlite, or an address such as postgres://ann@localhost/yards?schema=NAME".to_owned()
+            }
             Self::Table => "a table of texts, such as { \"tab-1*\" = \"http://127.0.0.1:9867\" }".to_owned(),
         }
     }
@@ -145,7 +155,9 @@ pub const KEYS: &[KeySpec] = &[
     key("rig.NAME.assign", Kind::OneOf(&["slung", "ready"]), OFF, "give the rig's work to agents: what is slung, or all that is ready"),
     key("rig.NAME.wake", Kind::Argv, NONE, "command run once after a pass gave the rig work"),
     key("results.ttl", Kind::Span, Absent::Is("\"7d\""), "how long closed beads, their logs and old events are kept"),
-    key("http.listen", Kind::Loopback, OFF, "address of the HTTP API, such as 127.0.0.1:7777"),
+    key("http.listen", Kind::Listen, OFF, "address of the HTTP API, such as 127.0.0.1:7777"),
+    key("http.tls_cert", Kind::Text, NONE, "its certificate chain (PEM), for TLS; needed where others can listen in"),
+    key("http.tls_key", Kind::Text, NONE, "the key of that certificate (PEM)"),
     key("http.token_file", Kind::Text, Absent::Is("\".yardmaster/http-token\""), "where the bearer token lies"),
     key("http.max_queue", Kind::Int(1), Absent::Is("1000"), "HTTP tasks waiting at most"),
     key("http.max_per_agent", Kind::Int(1), Absent::Is("100"), "HTTP tasks waiting at most per agent"),
@@ -155,8 +167,14 @@ pub const KEYS: &[KeySpec] = &[
     key("http.webhook_allow", Kind::Texts, Absent::Is("[]"), "private hosts that webhooks may go to all the same"),
     key("executor.http.base_url", Kind::Url, NONE, "server that gets POST /tabs/{tabId}/action"),
     key("executor.http.instances", Kind::Table, NONE, "servers by tab-id glob"),
+    key("executor.slurm.partition", Kind::SlurmWord, NONE, "partition of Slurm jobs whose formula names none"),
+    key("executor.slurm.account", Kind::SlurmWord, NONE, "account that Slurm charges for them"),
+    key("executor.slurm.time_limit", Kind::Span, NONE, "how long Slurm lets such a job run"),
+    key("executor.slurm.cpus", Kind::Int(1), NONE, "processors of such a job"),
+    key("executor.slurm.memory", Kind::Size, NONE, "memory of such a job"),
+    key("executor.slurm.gres", Kind::SlurmWord, NONE, "generic resources of such a job, as gpu:1"),
     key("sources.poll", Kind::Span, Absent::Is("\"1m\""), "how often a workspace without a live file is asked; 0s: only by ym poke"),
-    key("store", Kind::Text, Absent::Is("\"sqlite\""), "sqlite, or postgres://…"),
+    key("store", Kind::Store, Absent::Is("\"sqlite\""), "where the journal is: sqlite, or postgres://…?schema=NAME"),
     key("alerts.command", Kind::Argv, NONE, "command that gets each alert as JSON on stdin"),
     key("alerts.retry", Kind::Span, Absent::Is("\"30s\""), "how long a failed alerts.command is left alone"),
 ];
@@ -228,7 +246,9 @@ pub(super) fn find_path(path: &[&str]) -> Result<Option<Place>, ConfigError> {
 fn unknown(key: &str) -> ConfigError {
     let key: String = key.chars().take(120).collect();
     let near = KEYS.iter().map(|spec| (distance(spec.key, &key), spec.key)).min();
-    let near = near.filter(|(far, _)| *far <= 3.max(key.len() / 4)).map(|(_, near)| near.to_owned());
+    // Half of a short key is no slip of the pen.
+    let is_near = |far: usize| far <= 3.max(key.len() / 4) && 2 * far < key.len();
+    let near = near.filter(|(far, _)| is_near(*far)).map(|(_, near)| near.to_owned());
     let by_last = || {
         let last = key.rsplit('.').next()?;
         let fits = |spec: &&KeySpec| spec.key.rsplit('.').next() == Some(last);
@@ -279,5 +299,6 @@ mod tests {
         assert_eq!(near("scheduler.max_polecat").as_deref(), Some("scheduler.max_polecats"));
         assert_eq!(near("max_polecats").as_deref(), Some("scheduler.max_polecats"));
         assert_eq!(near("nothing.like.that"), None);
+        assert_eq!(near("nope"), None);
     }
 }

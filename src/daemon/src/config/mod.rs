@@ -10,6 +10,7 @@ mod file;
 mod keys;
 mod put_back;
 mod settings;
+mod store;
 mod value;
 
 pub use error::ConfigError;
@@ -17,5 +18,8 @@ pub(crate) use file::set_in_text;
 pub use file::{Change, Entry, get, list, set, unset};
 pub use keys::{Absent, KEYS, KeySpec, Kind};
 pub use put_back::{PutBack, put_back};
+pub(crate) use settings::needs_tls;
 pub use settings::{parse_settings, read_settings};
-pub use value::parse_size;
+pub use store::STORE;
+pub(crate) use store::read_store;
+pub use yard_engine::parse_size;

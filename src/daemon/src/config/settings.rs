@@ -9,6 +9,7 @@ use yard_engine::money::Usd;
 use yard_engine::settings::{
     AgentSettings, Fairness, HttpSettings, Isolation, Merge, RigAssign, RigSettings, WorkerSettings,
 };
+use yard_engine::slurm::SlurmRequest;
 use yard_engine::{AccountName, FormulaName, RigName, Settings};
 
 use super::ConfigError;
@@ -27,7 +28,23 @@ pub fn parse_settings(text: &str) -> Result<Settings, ConfigError> {
         let meaning = found.meaning?;
         take(&mut settings, &found.place, meaning);
     }
+    check(&settings.http)?;
     Ok(settings)
+}
+
+/// What no key can say of itself: in plain, only this machine may hear what the API says, tokens included.
+fn check(http: &HttpSettings) -> Result<(), ConfigError> {
+    match &http.listen {
+        Some(address) if needs_tls(address) && (http.tls_cert.is_none() || http.tls_key.is_none()) => {
+            Err(ConfigError::NeedsTls { address: address.clone() })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Whether others than this machine can reach an address.
+pub(crate) fn needs_tls(address: &str) -> bool {
+    !address.parse::<std::net::SocketAddr>().is_ok_and(|address| address.ip().is_loopback())
 }
 
 /// The text of the file; empty if there is none.
@@ -75,7 +92,7 @@ fn walk<'a>(
         match keys::find_path(path).map_err(|error| error.at_line(line))? {
             Some(place) => {
                 let meaning = value::read(&place, item).map_err(|error| error.at_line(line));
-                found.push(Found { place, json: value::to_json(item), meaning });
+                found.push(Found { json: value::shown(&place, item), place, meaning });
             }
             None => match item.as_table_like() {
                 Some(inner) => walk(text, inner, path, found)?,
@@ -139,6 +156,7 @@ fn take(settings: &mut Settings, place: &Place, meaning: Meaning) {
         ("host.min_free_memory", M::Bytes(n)) => settings.min_free_memory = Some(n),
         ("worker.log_cap", M::Bytes(n)) => settings.log_cap = n,
         ("results.ttl", M::Span(span)) => settings.results_ttl = span,
+        (key, meaning) if key.starts_with("executor.slurm.") => take_slurm(&mut settings.slurm, key, meaning),
         ("executor.http.base_url", M::Text(url)) => settings.http_executor.base_url = Some(url),
         ("executor.http.instances", M::Table(table)) => settings.http_executor.instances = table,
         (key, meaning) => {
@@ -181,12 +199,28 @@ fn take_http(http: &mut HttpSettings, field: &str, meaning: Meaning) {
     match (field, meaning) {
         ("listen", Meaning::Text(address)) => http.listen = Some(address),
         ("token_file", Meaning::Text(path)) => http.token_file = Some(path),
+        ("tls_cert", Meaning::Text(path)) => http.tls_cert = Some(path),
+        ("tls_key", Meaning::Text(path)) => http.tls_key = Some(path),
         ("max_queue", Meaning::Int(n)) => http.max_queue = count(n),
         ("max_per_agent", Meaning::Int(n)) => http.max_per_agent = count(n),
         ("max_inflight", Meaning::Int(n)) => http.max_inflight = count(n),
         ("max_per_agent_inflight", Meaning::Int(n)) => http.max_per_agent_inflight = count(n),
         ("rate_limit", Meaning::Int(n)) => http.rate_limit = count(n),
         ("webhook_allow", Meaning::Texts(hosts)) => http.webhook_allow = hosts,
+        _ => {}
+    }
+}
+
+fn take_slurm(slurm: &mut SlurmRequest, key: &str, meaning: Meaning) {
+    match (key, meaning) {
+        ("executor.slurm.partition", Meaning::Text(name)) => slurm.partition = Some(name),
+        ("executor.slurm.account", Meaning::Text(name)) => slurm.account = Some(name),
+        ("executor.slurm.time_limit", Meaning::Span(span)) => {
+            slurm.time_limit = Some(span).filter(|s| s.0 > 0);
+        }
+        ("executor.slurm.cpus", Meaning::Int(n)) => slurm.cpus = u32::try_from(n).ok(),
+        ("executor.slurm.memory", Meaning::Bytes(bytes)) => slurm.memory = Some(bytes).filter(|b| *b > 0),
+        ("executor.slurm.gres", Meaning::Text(name)) => slurm.gres = Some(name),
         _ => {}
     }
 }
@@ -321,6 +355,21 @@ mod tests {
         assert_eq!(settings.check_command(&rig_name), Some(&check));
         let account = &settings.accounts["main"];
         assert_eq!((account.max_polecats, account.cooldown), (None, Some(Millis::minutes(5))));
+    }
+
+    #[test]
+    fn others_than_this_machine_are_listened_to_only_under_tls() {
+        let tls = "http.tls_cert = \"cert.pem\"\nhttp.tls_key = \"key.pem\"\n";
+        for address in ["0.0.0.0:1", "[::]:1", "192.0.2.1:1", "[2001:db8::1]:1"] {
+            let listen = format!("http.listen = \"{address}\"\n");
+            let refused = parse_settings(&listen).expect_err("refused").to_string();
+            assert!(refused.contains("http.tls_cert"), "{refused}");
+            assert!(parse_settings(&format!("{listen}http.tls_cert = \"c\"\n")).is_err());
+            assert!(parse_settings(&format!("{listen}{tls}")).is_ok());
+        }
+        for address in ["127.0.0.1:1", "127.0.0.2:1", "[::1]:1"] {
+            assert!(parse_settings(&format!("http.listen = \"{address}\"\n")).is_ok());
+        }
     }
 
     #[test]

@@ -1,13 +1,17 @@
 //! Values: from the words of a command line or the items of a TOML file to what they mean.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde_json::Value as Json;
 use toml_edit::{Array, InlineTable, Item, Value};
-use yard_engine::Millis;
+use yard_engine::slurm::is_slurm_word;
+use yard_engine::{Millis, parse_size};
+use yard_journal::Store;
 
 use super::ConfigError;
 use super::keys::{Absent, Kind, Place};
+use super::store;
 
 /// What a value means.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,9 +51,13 @@ pub(super) fn typed(place: &Place, text: &str) -> Result<Value, ConfigError> {
         Kind::Int(_) => text.trim().parse::<i64>().ok().map(Value::from),
         Kind::Number => number(text),
         Kind::Bool => text.trim().parse::<bool>().ok().map(Value::from),
-        Kind::Span | Kind::OneOf(_) | Kind::Name | Kind::Loopback | Kind::Url => {
-            Some(Value::from(text.trim()))
-        }
+        Kind::Span
+        | Kind::OneOf(_)
+        | Kind::Name
+        | Kind::SlurmWord
+        | Kind::Listen
+        | Kind::Url
+        | Kind::Store => Some(Value::from(text.trim())),
         Kind::Size => match text.trim().parse::<i64>() {
             Ok(bytes) => Some(Value::from(bytes)),
             Err(_) => Some(Value::from(text.trim())),
@@ -109,6 +117,9 @@ fn meaning(kind: Kind, json: &Json) -> Option<Meaning> {
             let text = json.as_str()?;
             yard_engine::FormulaName::parse(text).ok().map(|_| Meaning::Text(text.to_owned()))
         }
+        Kind::SlurmWord => {
+            json.as_str().filter(|text| is_slurm_word(text)).map(|text| Meaning::Text(text.to_owned()))
+        }
         Kind::OneOf(words) => {
             let text = json.as_str()?;
             words.contains(&text).then(|| Meaning::Text(text.to_owned()))
@@ -123,12 +134,15 @@ fn meaning(kind: Kind, json: &Json) -> Option<Meaning> {
             spans.filter(|spans| !spans.is_empty()).map(Meaning::Spans)
         }
         Kind::Texts => strings().map(Meaning::Texts),
-        Kind::Loopback => {
+        Kind::Listen => {
             let text = json.as_str()?;
-            let address: std::net::SocketAddr = text.parse().ok()?;
-            address.ip().is_loopback().then(|| Meaning::Text(text.to_owned()))
+            text.parse::<std::net::SocketAddr>().ok().map(|_| Meaning::Text(text.to_owned()))
         }
         Kind::Url => json.as_str().and_then(server).map(Meaning::Text),
+        Kind::Store => {
+            let text = json.as_str()?;
+            Store::parse(text, Path::new("")).ok().map(|_| Meaning::Text(text.to_owned()))
+        }
         Kind::Table => {
             let pair = |(glob, url): (&String, &Json)| {
                 globset::Glob::new(glob).ok()?;
@@ -139,10 +153,11 @@ fn meaning(kind: Kind, json: &Json) -> Option<Meaning> {
     }
 }
 
-/// The address of a web server.
+/// The address of a web server. What it holds is shown and logged, so it may hold no password.
 fn server(text: &str) -> Option<String> {
     let url = reqwest::Url::parse(text).ok()?;
     let fits = matches!(url.scheme(), "http" | "https") && url.has_host() && url.query().is_none();
+    let fits = fits && url.username().is_empty() && url.password().is_none();
     fits.then(|| text.trim_end_matches('/').to_owned())
 }
 
@@ -151,28 +166,6 @@ fn span(text: &str) -> Option<Millis> {
     const LONGEST: u128 = 100 * 365 * 24 * 3600 * 1000;
     let millis = humantime::parse_duration(text.trim()).ok()?.as_millis();
     (millis <= LONGEST).then_some(Millis(millis as u64))
-}
-
-/// A number of bytes such as `512`, `64MiB`, `2G` or `1.5GB`.
-pub fn parse_size(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let number: f64 = number.parse().ok()?;
-    let factor = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1.0,
-        "k" | "kib" => 1024.0,
-        "m" | "mib" => 1024.0 * 1024.0,
-        "g" | "gib" => 1024.0 * 1024.0 * 1024.0,
-        "t" | "tib" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
-        "kb" => 1e3,
-        "mb" => 1e6,
-        "gb" => 1e9,
-        "tb" => 1e12,
-        _ => return None,
-    };
-    let bytes = number * factor;
-    (bytes.is_finite() && bytes < 1e18).then_some(bytes as u64)
 }
 
 fn number(text: &str) -> Option<Value> {
@@ -211,7 +204,15 @@ fn table(text: &str) -> Option<InlineTable> {
     }
 }
 
+/// A value as it may be shown.
+pub(super) fn shown(place: &Place, item: &Item) -> Json {
+    let json = to_json(item);
+    if place.spec.kind == Kind::Store { store::shown(json) } else { json }
+}
+
 fn bad_value(place: &Place, found: &Json) -> ConfigError {
+    let hidden = (place.spec.kind == Kind::Store).then(|| store::shown(found.clone()));
+    let found = hidden.as_ref().unwrap_or(found);
     let expected = match place.spec.absent {
         Absent::Word(word) => format!("{}, or {word}", place.spec.kind.expected()),
         Absent::Is(_) => place.spec.kind.expected(),
@@ -265,7 +266,7 @@ mod tests {
             ("http.webhook_allow", "[]", Some("[]")),
             ("http.listen", "127.0.0.1:7777", Some("\"127.0.0.1:7777\"")),
             ("http.listen", "[::1]:0", Some("\"[::1]:0\"")),
-            ("http.listen", "0.0.0.0:7777", None),
+            ("http.listen", "0.0.0.0:7777", Some("\"0.0.0.0:7777\"")),
             ("http.listen", "localhost", None),
             ("executor.http.base_url", "http://127.0.0.1:9867/", Some("\"http://127.0.0.1:9867/\"")),
             ("executor.http.base_url", "file:///etc/passwd", None),
@@ -276,28 +277,22 @@ mod tests {
                 Some("{ \"tab-*\" = \"http://127.0.0.1:1\" }"),
             ),
             ("executor.http.instances", "{\"tab-[\": \"http://127.0.0.1:1\"}", None),
+            ("executor.slurm.partition", "big", Some("\"big\"")),
+            ("executor.slurm.partition", "none", Some("\"none\"")),
+            ("executor.slurm.partition", "--wrap=reboot", None),
+            ("executor.slurm.account", "a b", None),
+            ("executor.slurm.gres", "gpu:a100:2", Some("\"gpu:a100:2\"")),
+            ("executor.slurm.gres", "gpu:$(id)", None),
+            ("executor.slurm.time_limit", "2h", Some("\"2h\"")),
+            ("executor.slurm.time_limit", "2", None),
+            ("executor.slurm.cpus", "0", None),
+            ("executor.slurm.memory", "4GiB", Some("\"4GiB\"")),
             ("cost.daily", "12.50", Some("12.5")),
             ("cost.daily", "unlimited", Some("\"unlimited\"")),
         ];
         for (key, text, want) in cases {
             assert_eq!(stored(key, text).as_deref(), want, "{key} {text}");
         }
-    }
-
-    #[test]
-    fn sizes_have_binary_and_decimal_units() {
-        let cases = [
-            ("0", Some(0)),
-            ("512", Some(512)),
-            ("64MiB", Some(64 << 20)),
-            ("2G", Some(2 << 30)),
-            ("1.5kb", Some(1500)),
-        ];
-        for (text, want) in cases {
-            assert_eq!(parse_size(text), want, "{text}");
-        }
-        assert_eq!(parse_size("GiB"), None);
-        assert_eq!(parse_size("-1"), None);
     }
 
     #[test]

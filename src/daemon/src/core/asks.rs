@@ -18,17 +18,19 @@ use crate::config::Change;
 use crate::eventlog::send_events;
 use crate::input::ReplyTo;
 use crate::launch;
+use crate::logtext::send_piece;
 use crate::reads::{Desk, is_read};
 use crate::starts::{Promise, Staged};
 use crate::store::StoreError;
-use crate::waiting::WaitFor;
+use crate::waiting::{Outlook, WaitFor};
 
 impl Core {
     pub(super) fn take_ask(&mut self, request: Request, reply_to: ReplyTo, owed: &mut Vec<Owed>) {
         let Request { actor, ask } = request;
         self.heard_of(&actor);
         match ask {
-            Ask::Command { command } => {
+            Ask::Command { mut command } => {
+                command.put_off(self.clock.lead());
                 let outcome = match &self.read_only {
                     Some(why) if !is_dry(&command) => Err(Refusal::new("read-only", why.clone())),
                     _ => self.take_command(&actor, &command),
@@ -76,6 +78,10 @@ impl Core {
             Ask::WorktreePrune { ids, all, branches, dry_run } => {
                 self.prune_worktrees(&PruneRequest { ids, all, branches, dry_run }, reply_to);
             }
+            Ask::LogPiece { id, from, lines } => match self.desk().log_of(&id) {
+                Ok(log) => send_piece(log, from, lines, reply_to),
+                Err(refusal) => owed.push(Owed::Reply(reply_to, Reply::Error(refusal))),
+            },
             Ask::Past => send_past(&self.town, reply_to),
             Ask::Attach { since } => {
                 if self.role.dispatches_by_itself() {
@@ -274,9 +280,13 @@ impl Core {
                 }
             }
         }
-        if !self.waiters.is_empty() && self.read_only.is_none() {
-            let by_itself = self.dispatches();
-            self.waiters.look(self.store.state(), self.clock.instant(), by_itself);
+        if !self.waiters.is_empty() {
+            let outlook = match (&self.read_only, self.dispatches()) {
+                (Some(_), _) => Outlook::Unclear,
+                (None, true) => Outlook::GoesOn,
+                (None, false) => Outlook::StandsStill,
+            };
+            self.waiters.look(self.store.state(), self.clock.instant(), outlook);
         }
     }
 
@@ -340,7 +350,13 @@ impl Core {
 
     pub(super) fn desk(&self) -> Desk<'_> {
         let running = self.role.dispatches_by_itself();
-        let daemon = DaemonView { running, pid: running.then(std::process::id), http: self.http.address() };
+        let daemon = DaemonView {
+            running,
+            pid: running.then(std::process::id),
+            http: self.http.address(),
+            tls: self.http.is_tls(),
+            silent_pid: None,
+        };
         Desk { state: self.store.state(), town: &self.town, transient: self.alert_views(), daemon }
     }
 

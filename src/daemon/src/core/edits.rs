@@ -14,6 +14,13 @@ impl Core {
         let path = self.town.config();
         let mut change = None;
         match command {
+            // Whoever serves the town has its journal open, and the address may hold a password.
+            Command::Configure { key, .. } if key == config::STORE => {
+                let refusal =
+                    Refusal::new("store-moves", "the journal cannot move while somebody serves the town")
+                        .hint("ym stop, ym journal copy, then ym config set store");
+                kitchen.edits.insert(key.clone(), Err(refusal));
+            }
             Command::Configure { key, value } => {
                 let made = match value {
                     Some(value) => config::set(&path, key, value),

@@ -74,6 +74,7 @@ impl Core {
             | Input::AlertTold { .. }
             | Input::MessageTold { .. }
             | Input::WebhookTried { .. }
+            | Input::LeaseLost(_)
             | Input::Nudge => false,
         }
     }

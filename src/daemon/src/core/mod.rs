@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 use yard_client::{Ask, Reply, ServerRole};
 use yard_engine::plan::Scope;
 use yard_engine::{AlertId, BeadId, DispatchId, Seq, State, Timestamp};
+use yard_journal::Lease;
 use yard_workers::{LocalPool, WorkerReport};
 
 use self::agents::{MailWaiter, MessageKey};
@@ -40,6 +41,7 @@ use crate::input::{Input, Inputs, ReplyTo};
 use crate::memory;
 use crate::shelf::Keeping;
 use crate::stamp::FileStamp;
+use crate::standby::Followed;
 use crate::starts::{PendingStarts, Promise};
 use crate::store::{Store, StoreError};
 use crate::surroundings::{Stage, Surroundings, Workers};
@@ -113,6 +115,8 @@ pub(crate) struct Core {
     /// Reports of our own making, for the next turn.
     own_reports: Vec<WorkerReport>,
     drain: Option<Drain>,
+    /// The lease was lost: this loop has nothing more to say.
+    is_over: bool,
     /// The journal takes no writes at present; reports are read again from the claims when it does.
     read_only: Option<String>,
     config_seen: Option<FileStamp>,
@@ -144,20 +148,29 @@ enum Owed {
 
 impl Core {
     /// Takes over a town whose lease we hold: reads the config, recovers what ran, closes what is stale.
-    pub(crate) fn open(town: TownDir, role: ServerRole) -> Result<Self, OpenError> {
+    pub(crate) fn open(
+        town: TownDir,
+        role: ServerRole,
+        lease: &Lease,
+        followed: Option<Followed>,
+    ) -> Result<Self, OpenError> {
         if town.make_private().unwrap_or(false) {
             tracing::warn!(folder = %town.folder().display(), "others could look into the town; now only its owner can");
         }
         if role.dispatches_by_itself() {
             memory::keep_little();
         }
-        let store = Store::open(&town)?;
+        let mut store = Store::open(&town, lease, followed)?;
         let (sender, received) = mpsc::channel();
         let reports = sender.clone();
         // The pool listens before any lock is tried, so that no shim's last word is missed.
-        let pool =
+        let mut pool =
             LocalPool::open(&town.run(), Box::new(move |report| drop(reports.send(Input::Worker(report)))))
                 .map_err(OpenError::Pool)?;
+        if let Some(leader) = lease.leader() {
+            store.confirm()?;
+            pool.lead_as(&leader).map_err(OpenError::Pool)?;
+        }
         let (time, keeping) = (Rc::new(RealTime), Keeping::of(&town));
         let around = Surroundings { pool: Box::new(pool), time, stage: None, keeping };
         Self::open_among(town, role, store, (sender, received), around)
@@ -175,7 +188,7 @@ impl Core {
         let mut clock = Clock::starting_after(store.state().clock(), time);
         let started = clock.instant();
         let inputs = Inputs::new(sender.clone(), pool.waker());
-        let http = HttpEdge::new(town.clone(), inputs.clone());
+        let http = HttpEdge::new(town.clone(), role, inputs.clone());
         let mut core = Self {
             town,
             sender,
@@ -205,6 +218,7 @@ impl Core {
             inside_worker: role == ServerRole::Command && std::env::var_os("YM_DISPATCH").is_some(),
             own_reports: Vec::new(),
             drain: None,
+            is_over: false,
             read_only: None,
             config_seen: None,
             next_look: started,
@@ -219,6 +233,8 @@ impl Core {
         core.laid_out = core.store.state().seq();
         core.read_config();
         core.next_scan = core.clock.instant_after(core.store.state().settings().safety_scan.duration());
+        // What follows takes claims away that the journal does not speak of, so it must be the journal of today.
+        core.store.confirm()?;
         core.evict_strangers().map_err(OpenError::Stranger)?;
         core.forget_what_is_over();
         // Who is next may be closed in its workspace by now, and must not begin then.
@@ -261,9 +277,15 @@ impl Core {
 
     /// Waits for something to do and does it; false when there is nothing more.
     pub(crate) fn round(&mut self, may_leave: &mut impl FnMut(bool) -> bool) -> bool {
+        if self.is_over {
+            return false;
+        }
         let batch = self.gather();
         let idle = batch.is_empty();
         self.turn(batch);
+        if self.is_over {
+            return false;
+        }
         let owes = !(self.starts.is_empty() && self.slow.is_empty() && self.waiters.is_empty());
         // Who leaves in the middle of an alert would have it told twice.
         if self.drain_is_over() || (may_leave(owes) && self.telling.is_idle() && self.mailing.is_idle()) {
@@ -387,6 +409,7 @@ impl Core {
             | Input::Git(_)
             | Input::Ask { .. }
             | Input::Terminate
+            | Input::LeaseLost(_)
             | Input::Nudge => false,
         }
     }
@@ -514,6 +537,7 @@ impl Core {
                 let timeout = self.store.state().settings().shutdown_timeout.duration();
                 self.start_drain(timeout, false, None);
             }
+            Input::LeaseLost(error) => self.lost_the_disk(&error.into()),
             Input::Nudge => {}
         }
     }

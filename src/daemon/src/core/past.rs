@@ -105,7 +105,7 @@ impl Core {
     }
 
     /// Whether an event happened longer ago than this. Whatever was cut off did.
-    fn is_older_than(&self, seq: Seq, span: Duration) -> Result<bool, JournalError> {
+    fn is_older_than(&mut self, seq: Seq, span: Duration) -> Result<bool, JournalError> {
         Ok(self.store.time_of(seq)?.is_none_or(|at| self.now.since(at) >= span))
     }
 

@@ -33,6 +33,8 @@ struct Followed {
     descriptions: Option<Descriptions>,
     /// None in a passing command.
     watch: Option<Watch>,
+    /// Whether the town knows all it has told: whatever must be read anew after that, it will not tell by itself.
+    is_heard: bool,
 }
 
 /// How a workspace is read; another way means another watch.
@@ -62,10 +64,17 @@ impl Sources {
 }
 
 impl Core {
-    /// Brings what is followed in line with the rigs there are: new workspaces are read at once.
+    /// Brings what is followed in line with the rigs there are: new workspaces are read at once, and so are those that
+    /// show beads which were somebody else's until now.
     pub(super) fn follow_sources(&mut self) {
-        let wanted = wanted(self.store.state(), &self.town);
-        self.sources.followed.retain(|rig, followed| wanted.get(rig) == Some(&followed.how));
+        let state = self.store.state();
+        let wanted = wanted(state, &self.town);
+        self.sources.followed.retain(|rig, followed| {
+            let must = state.must_be_read_anew(rig);
+            let stays = wanted.get(rig) == Some(&followed.how) && !(must && followed.is_heard);
+            followed.is_heard |= !must;
+            stays
+        });
         for (rig, how) in wanted {
             if !self.sources.followed.contains_key(&rig) {
                 let followed = self.follow(&rig, how, false);
@@ -90,7 +99,8 @@ impl Core {
             if let Some(reading) = stage.read_workspace(rig) {
                 self.take_reading(&reading);
             }
-            return Followed { how, number, descriptions: None, watch: None };
+            let is_heard = !self.store.state().must_be_read_anew(rig);
+            return Followed { how, number, descriptions: None, watch: None, is_heard };
         }
         let mut source = Source::open(rig.clone(), &how.spec, &how.dir);
         let known = self.store.state().source_stamp(rig).map(str::to_owned);
@@ -105,7 +115,8 @@ impl Core {
             self.take_reading(&reading);
         }
         let watch = serves.then(|| self.watch(source, how.poll, number)).flatten();
-        Followed { how, number, descriptions, watch }
+        let is_heard = !self.store.state().must_be_read_anew(rig);
+        Followed { how, number, descriptions, watch, is_heard }
     }
 
     fn watch(&self, source: Source, poll: Option<Duration>, number: u64) -> Option<Watch> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tracing::{error, info, warn};
-use yard_client::Reply;
+use yard_client::{Reply, ServerRole};
 use yard_engine::dispatch::{Dispatch, StopReason};
 use yard_engine::{DispatchId, Settings, Timestamp, Tx};
 use yard_journal::JournalError;
@@ -25,7 +25,16 @@ impl Core {
                 None => std::process::exit(1),
             }
         }
-        if self.read_only.is_none() {
+        if let StoreError::Journal(error) = failure
+            && error.is_final()
+        {
+            // Nothing of what this process still has in mind may happen: somebody else may be at work by now.
+            error!(%failure, "ending at once: the town is no longer ours");
+            if self.role == ServerRole::Daemon {
+                std::process::exit(1);
+            }
+            self.is_over = true;
+        } else if self.read_only.is_none() {
             error!(%failure, "the journal takes no writes; trying again every second");
         }
         self.read_only = Some(failure.to_string());
@@ -33,6 +42,9 @@ impl Core {
 
     /// Looks whether the journal takes writes again; what happened meanwhile is in the claims.
     pub(super) fn try_the_disk_again(&mut self) {
+        if let Err(error) = self.store.confirm() {
+            return self.lost_the_disk(&error);
+        }
         self.forget_what_is_over();
         self.recover();
         let now = self.now;
@@ -73,6 +85,11 @@ impl Core {
         };
         let time = self.now;
         self.store.decide(time, |tx| tx.host_observed(busy));
+        let state = self.store.state();
+        let wanted = state.wants_cluster().then(|| state.settings().slurm.clone());
+        if let Some(jobs) = self.pool.cluster_room(wanted.as_ref()) {
+            self.store.decide(time, |tx| tx.cluster_observed(jobs));
+        }
         if now >= self.next_scan {
             self.next_scan = self.clock.instant_after(self.store.state().settings().safety_scan.duration());
             self.safety_scan(time);
@@ -101,7 +118,8 @@ impl Core {
             .store
             .state()
             .live_dispatches()
-            .filter(|d| d.has_worker() && d.running_at.is_none() && now.since(d.started_at) > patience)
+            .filter(|d| d.has_worker() && !d.starts_elsewhere() && d.running_at.is_none())
+            .filter(|d| now.since(d.started_at) > patience)
             .map(|d| d.id.clone())
             .collect();
         for id in slow {

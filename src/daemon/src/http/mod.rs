@@ -14,7 +14,9 @@ mod executor;
 mod metrics;
 mod routes;
 mod server;
+mod socket;
 mod submit;
+mod tls;
 mod webhook;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,17 +27,21 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::AbortHandle;
+use yard_client::ServerRole;
 use yard_engine::command::NewTask;
 use yard_engine::settings::HttpSettings;
 use yard_engine::{BeadId, DispatchId};
 
 pub use self::auth::{TokenError, session_token, token};
 pub(crate) use self::executor::{Action, ActionOutcome};
-use self::server::Listening;
+use self::server::{Keys, Listening};
+use self::tls::TlsFiles;
 pub(crate) use self::webhook::Letter;
 use self::webhook::Post;
 pub use self::webhook::webhook_secret;
+use crate::config::needs_tls;
 use crate::input::{Input, Inputs};
+use crate::server::Talk;
 use crate::stamp::FileStamp;
 use crate::town::TownDir;
 
@@ -63,6 +69,8 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 pub(crate) struct HttpEdge {
     town: TownDir,
     inputs: Inputs,
+    /// For those who talk as on the town's socket.
+    talk: Arc<Talk>,
     /// Made when it is first needed.
     runtime: Option<Runtime>,
     client: Option<reqwest::Client>,
@@ -90,12 +98,14 @@ struct Listener {
     address: String,
     token_file: PathBuf,
     token_seen: FileStamp,
+    tls: Option<TlsFiles>,
 }
 
 impl HttpEdge {
-    pub(crate) fn new(town: TownDir, inputs: Inputs) -> Self {
+    pub(crate) fn new(town: TownDir, role: ServerRole, inputs: Inputs) -> Self {
         Self {
             town,
+            talk: Arc::new(Talk::new(role, inputs.clone())),
             inputs,
             runtime: None,
             client: None,
@@ -130,37 +140,29 @@ impl HttpEdge {
         };
         let token_file = auth::token_path(&self.town, settings);
         let token_seen = FileStamp::of(&token_file);
-        let wanted = Listener { address: address.clone(), token_file, token_seen };
-        if self.listening.as_ref().is_some_and(|(_, as_is)| *as_is == wanted) {
-            return None;
-        }
-        let (town, inputs, shared) = (self.town.clone(), self.inputs.clone(), Arc::clone(&self.settings));
-        let token = auth::token(&town, settings).map_err(|error| error.to_string());
-        if let (Ok(token), Some((listening, as_is))) = (&token, &mut self.listening)
-            && as_is.address == wanted.address
-        {
-            // Only the token is another one: whoever is connected shows the new one from now on.
-            listening.set_token(token.clone());
-            *as_is = Listener { token_seen: FileStamp::of(&wanted.token_file), ..wanted };
+        let (tls, half) = match TlsFiles::of(&self.town, settings) {
+            Ok(tls) => (tls, None),
+            Err(half) => (None, Some(half)),
+        };
+        let wanted = Listener { address: address.clone(), token_file, token_seen, tls };
+        if half.is_none() && self.listening.as_ref().is_some_and(|(_, as_is)| *as_is == wanted) {
             self.trouble = None;
             return None;
         }
-        self.listening = None;
-        let listening = token.and_then(|token| {
-            let runtime = self.runtime().map_err(|error| error.to_string())?;
-            Listening::start(runtime, address, token, inputs, shared)
-                .map_err(|error| format!("http.listen: cannot listen on {address}: {error}"))
-        });
-        match listening {
-            Ok(listening) => {
-                tracing::info!(address = %listening.address(), "serving HTTP");
-                // The token may have been made just now.
-                let wanted = Listener { token_seen: FileStamp::of(&wanted.token_file), ..wanted };
-                (self.listening, self.trouble) = (Some((listening, wanted)), None);
+        let token = auth::token(&self.town, settings).map_err(|error| error.to_string());
+        if token.is_err() || self.listening.as_ref().is_some_and(|(_, as_is)| as_is.address != wanted.address)
+        {
+            // A certificate gone wrong leaves things as they are; the old token or address is wanted no more.
+            self.listening = None;
+        }
+        let keys = half.map_or(token, Err).and_then(|token| keys(&wanted, token));
+        match keys.and_then(|keys| self.listen(&wanted, keys)) {
+            Ok(()) => {
+                self.trouble = None;
                 None
             }
             Err(error) => {
-                if self.trouble.as_ref().is_none_or(|(known, _)| *known != wanted) {
+                if self.trouble.as_ref().is_none_or(|(known, said)| *known != wanted || *said != error) {
                     tracing::warn!("{error}");
                 }
                 self.trouble = Some((wanted, error.clone()));
@@ -169,9 +171,37 @@ impl HttpEdge {
         }
     }
 
+    fn listen(&mut self, wanted: &Listener, keys: Keys) -> Result<(), String> {
+        // The token may have been made just now.
+        let wanted = Listener { token_seen: FileStamp::of(&wanted.token_file), ..wanted.clone() };
+        if let Some((listening, as_is)) = &mut self.listening
+            && as_is.address == wanted.address
+            && as_is.tls.is_some() == wanted.tls.is_some()
+        {
+            // Only token or certificate are others: who comes from now on meets the new ones.
+            listening.set_keys(keys);
+            *as_is = wanted;
+            return Ok(());
+        }
+        self.listening = None;
+        let (inputs, talk, shared) =
+            (self.inputs.clone(), Arc::clone(&self.talk), Arc::clone(&self.settings));
+        let runtime = self.runtime().map_err(|error| error.to_string())?;
+        let listening = Listening::start(runtime, &wanted.address, keys, inputs, talk, shared)
+            .map_err(|error| format!("http.listen: cannot listen on {}: {error}", wanted.address))?;
+        tracing::info!(address = %listening.address(), tls = wanted.tls.is_some(), "serving HTTP");
+        self.listening = Some((listening, wanted));
+        Ok(())
+    }
+
     /// Where it listens.
     pub(crate) fn address(&self) -> Option<String> {
         self.listening.as_ref().map(|(listening, _)| listening.address().to_string())
+    }
+
+    /// Whether it does so under TLS.
+    pub(crate) fn is_tls(&self) -> bool {
+        self.listening.as_ref().is_some_and(|(_, as_is)| as_is.tls.is_some())
     }
 
     /// Sends an action whose start is on disk; its outcome comes to the loop.
@@ -262,6 +292,15 @@ impl HttpEdge {
     pub(crate) fn webhook_tried(&mut self, id: &BeadId) {
         self.webhooks.remove(id);
     }
+}
+
+/// What is to be listened with; never in plain where others can listen in, whatever the config says.
+fn keys(wanted: &Listener, token: String) -> Result<Keys, String> {
+    let tls = wanted.tls.as_ref().map(TlsFiles::load).transpose()?;
+    if tls.is_none() && needs_tls(&wanted.address) {
+        return Err(format!("http.listen: {} needs http.tls_cert and http.tls_key", wanted.address));
+    }
+    Ok(Keys { token, tls })
 }
 
 impl Drop for HttpEdge {

@@ -20,7 +20,7 @@ use yard_engine::Command;
 use super::auth::{Caller, caller};
 use super::error::ApiError;
 use super::server::{Peer, Shared};
-use super::{agents, events, metrics, submit};
+use super::{agents, events, metrics, socket, submit};
 
 /// What clients read about this API.
 const OPENAPI: &str = include_str!("../../../../assets/openapi.json");
@@ -50,6 +50,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/scheduler/stats", get(stats))
         .route("/events", get(events::stream))
         .route("/metrics", get(metrics::text))
+        .route("/socket", get(socket::upgrade))
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard));
     Router::new()
         .route("/healthz", get(health))

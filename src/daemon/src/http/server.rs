@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -12,11 +12,13 @@ use axum::http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::AbortHandle;
 use tokio_io_timeout::TimeoutStream;
+use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
 use yard_client::{Ask, Document, Reply, Request as LoopRequest};
 use yard_engine::Refusal;
@@ -25,7 +27,9 @@ use yard_engine::settings::HttpSettings;
 use super::connections::{Connection, Connections, Rates};
 use super::error::ApiError;
 use super::routes;
+use super::socket::{self, Becoming};
 use crate::input::{Input, Inputs, ReplyTo};
+use crate::server::Talk;
 
 /// How long a client may take to say what it wants.
 const HEADERS: Duration = Duration::from_secs(10);
@@ -45,8 +49,11 @@ pub(super) struct Listening {
 
 /// What all connections share.
 pub(super) struct Shared {
-    token: RwLock<String>,
+    token: watch::Sender<String>,
+    /// How connections are encrypted; none = not at all.
+    tls: Mutex<Option<TlsAcceptor>>,
     inputs: Inputs,
+    talk: Arc<Talk>,
     settings: Arc<RwLock<HttpSettings>>,
     connections: Connections,
     pub(super) rates: Rates,
@@ -58,22 +65,33 @@ pub(super) struct Shared {
 pub(super) struct Peer {
     pub(super) address: IpAddr,
     pub(super) connection: Arc<Connection>,
+    pub(super) becoming: Becoming,
+}
+
+/// What is listened with.
+pub(super) struct Keys {
+    pub(super) token: String,
+    pub(super) tls: Option<TlsAcceptor>,
 }
 
 impl Listening {
     pub(super) fn start(
         runtime: &Runtime,
         address: &str,
-        token: String,
+        keys: Keys,
         inputs: Inputs,
+        talk: Arc<Talk>,
         settings: Arc<RwLock<HttpSettings>>,
     ) -> io::Result<Self> {
+        let Keys { token, tls } = keys;
         let listener = std::net::TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
-            token: RwLock::new(token),
+            token: watch::Sender::new(token),
+            tls: Mutex::new(tls),
             inputs,
+            talk,
             settings,
             connections: Connections::new(),
             rates: Rates::default(),
@@ -89,9 +107,14 @@ impl Listening {
         self.address
     }
 
-    /// Opens to another token, and no longer to the old one.
-    pub(super) fn set_token(&self, token: String) {
-        *self.shared.token.write().unwrap_or_else(PoisonError::into_inner) = token;
+    /// Opens to these, and no longer to the token before. Whoever is connected stays under his encryption.
+    pub(super) fn set_keys(&self, keys: Keys) {
+        self.shared.token.send_if_modified(|token| {
+            let is_other = *token != keys.token;
+            *token = keys.token;
+            is_other
+        });
+        *self.shared.tls.lock().unwrap_or_else(PoisonError::into_inner) = keys.tls;
     }
 }
 
@@ -117,17 +140,33 @@ fn welcome(stream: TcpStream, peer: IpAddr, shared: &Arc<Shared>, router: &Route
     // Everybody is being served: who comes now may try again.
     let Some((id, connection)) = shared.connections.enter() else { return };
     let _ = stream.set_nodelay(true);
+    let _ = yard_client::notice_when_gone(&stream);
     let ours = Arc::clone(shared);
     let router = router.clone();
-    let peer = Peer { address: peer, connection };
+    let peer = Peer { address: peer, connection, becoming: Becoming::default() };
+    let tls = shared.tls.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let serving = tokio::spawn(async move {
-        serve(stream, peer, router).await;
+        match tls {
+            None => serve(stream, peer, router, &ours).await,
+            Some(tls) => {
+                // Whoever speaks no TLS, or no more, has nothing to be told.
+                if let Ok(Ok(stream)) = tokio::time::timeout(HEADERS, tls.accept(stream)).await {
+                    serve(stream, peer, router, &ours).await;
+                }
+            }
+        }
         ours.connections.leave(id);
     });
     shared.connections.can_be_ended(id, serving.abort_handle());
 }
 
-async fn serve(stream: TcpStream, peer: Peer, router: Router) {
+async fn serve<S>(stream: S, peer: Peer, router: Router, shared: &Shared)
+where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+{
+    // From here on: a change of the token after it was shown must not be missed.
+    let token = shared.token.subscribe();
+    let (becoming, connection) = (peer.becoming.clone(), Arc::clone(&peer.connection));
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(peer.clone());
@@ -144,13 +183,19 @@ async fn serve(stream: TcpStream, peer: Peer, router: Router) {
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(WRITING));
     // A connection that breaks concerns nobody but its client.
-    let _ = server.serve_connection(TokioIo::new(Box::pin(stream)), service).await;
+    let served = server.serve_connection(TokioIo::new(Box::pin(stream)), service).with_upgrades().await;
+    if served.is_ok()
+        && let Some(upgraded) = becoming.become_it().await
+    {
+        let _busy = connection.busy();
+        socket::talk(upgraded, &shared.talk, token).await;
+    }
 }
 
 impl Shared {
     /// The token that opens everything.
     pub(super) fn token(&self) -> String {
-        self.token.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.token.borrow().clone()
     }
 
     /// The settings in force.

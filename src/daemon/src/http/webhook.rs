@@ -110,7 +110,7 @@ impl Post {
         let client = self.client.as_ref().map_err(|error| failure(error.clone(), false))?;
         let headers = letter.headers(&secret);
         let request = client.post(url).headers(headers).body(letter.body);
-        let response = request.send().await.map_err(|error| failure(chain(&error), false))?;
+        let response = request.send().await.map_err(|error| failure(chain(&error.without_url()), false))?;
         match response.status() {
             status if status.is_success() => Ok(()),
             // Gone: the receiver asks not to be told any more.

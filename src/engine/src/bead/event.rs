@@ -262,6 +262,7 @@ impl State {
         self.gone.insert(entry);
         self.note_hands(id);
         self.closing_changed(id, was_closed);
+        self.free_id(id);
     }
 
     fn unset_alarm(&mut self, bead: &Bead) {

@@ -11,6 +11,7 @@ use crate::capacity::Limit;
 use crate::command::{Answer, SlingAction, SlingRequest, SlingResult};
 use crate::context::{Assign, Context, ContextEvent, ContextExtras, ContextFields, RequestExtras};
 use crate::convoy::{CONVOY_PREFIX, Convoy, ConvoyEvent};
+use crate::dispatch::SLURM_EXECUTOR;
 use crate::ids::base36;
 use crate::readiness::claimed_elsewhere;
 use crate::refusal::Refusal;
@@ -87,8 +88,11 @@ impl Tx<'_> {
             Err(result) => *result,
             Ok(accepted) => {
                 let by_agent = accepted.assign.is_some();
+                let executor = state.executor_for(request.executor.as_deref(), &accepted.rig);
+                let on_cluster = executor == SLURM_EXECUTOR;
+                let account = request.account.as_ref();
                 let limits: Vec<Limit> =
-                    Limit::of(&accepted.rig, request.account.as_ref(), None, by_agent).collect();
+                    Limit::of(&accepted.rig, account, None, by_agent, on_cluster).collect();
                 let mut fits = |limit: &Limit| {
                     let ahead = taken.get(limit).copied().unwrap_or(0);
                     state.room(limit).free().is_none_or(|free| free > ahead)

@@ -33,11 +33,28 @@ impl Tx<'_> {
             self.end_alerts_about(id);
         }
         self.tell_vanished(rig, &vanished);
-        self.tell_conflicts(reading, &taken);
+        let contested = self.contested(reading, taken);
+        self.tell_conflicts(rig, &contested);
         self.tell_trouble(reading);
-        if self.state().source_stamp(rig) != Some(&reading.stamp) {
-            self.emit(TownEvent::SourceRead { rig: rig.clone(), stamp: reading.stamp.clone() });
+        let state = self.state();
+        let told = state.source_stamp(rig) == Some(&reading.stamp)
+            && contested.iter().eq(state.contested.get(rig).into_iter().flatten());
+        // What must be read anew is not known by what changed in it.
+        if !told && (reading.whole || !state.must_be_read_anew(rig)) {
+            let (rig, stamp) = (rig.clone(), reading.stamp.clone());
+            self.emit(TownEvent::SourceRead { rig, stamp, contested: contested.into_iter().collect() });
         }
+    }
+
+    /// All beads that the workspace shows and that belong to somebody else, if those in `taken` do of the reading's.
+    fn contested(&self, reading: &SourceReading, mut taken: BTreeSet<BeadId>) -> BTreeSet<BeadId> {
+        if !(reading.whole && reading.vanished) {
+            taken.extend(self.state().contested.get(&reading.rig).into_iter().flatten().cloned());
+            for gone in &reading.gone {
+                taken.remove(gone);
+            }
+        }
+        taken
     }
 
     /// The beads as their workspace shows them, except those that belong to somebody else already, whose ids it answers
@@ -153,24 +170,22 @@ impl Tx<'_> {
         self.raise(Condition { key, kind: AlertKind::Source, message, ids, watchers: Vec::new() });
     }
 
-    /// Two owners of one id: the first keeps it, and a person is told.
-    fn tell_conflicts(&mut self, reading: &SourceReading, taken: &BTreeSet<BeadId>) {
-        let rig = &reading.rig;
+    /// Two owners of one id: the first keeps it, and a person is told, anew if it is about others.
+    fn tell_conflicts(&mut self, rig: &RigName, contested: &BTreeSet<BeadId>) {
         let key = format!("source-conflict:{rig}");
         let told = self.state().alert_of(&key).and_then(|id| self.state().alerts.get(id));
-        let gone = |id: &String| reading.whole || reading.gone.iter().any(|gone| gone.as_str() == id);
-        if taken.is_empty() {
-            if told.is_some_and(|alert| alert.ids.iter().all(gone)) {
-                self.end_alert(&key);
-            }
+        if told.is_some_and(|alert| !alert.ids.iter().eq(contested.iter().map(BeadId::as_str))) {
+            self.end_alert(&key);
+        }
+        if contested.is_empty() {
             return;
         }
         let message = format!(
             "the workspace of rig {rig} has beads that belong to somebody else already: {}; \
              they are left as they are",
-            list(&taken.iter().cloned().collect::<Vec<_>>())
+            list(&contested.iter().cloned().collect::<Vec<_>>())
         );
-        let ids = taken.iter().map(ToString::to_string).collect();
+        let ids = contested.iter().map(ToString::to_string).collect();
         let kind = AlertKind::SourceConflict;
         self.raise(Condition { key, kind, message, ids, watchers: Vec::new() });
     }

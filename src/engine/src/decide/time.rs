@@ -93,6 +93,13 @@ impl Tx<'_> {
         }
     }
 
+    /// Takes over how many jobs of ours the cluster has room for.
+    pub fn cluster_observed(&mut self, jobs: u64) {
+        if self.state().cluster_room() != Some(jobs) {
+            self.emit(TownEvent::ClusterRoom { jobs });
+        }
+    }
+
     /// Closes contexts whose bead was closed, taken or lost while nobody looked.
     pub fn close_stale_contexts(&mut self) {
         let asker = Asker { actor: "scheduler", kitchen: &super::Kitchen::default() };

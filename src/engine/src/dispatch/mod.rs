@@ -24,8 +24,10 @@ use crate::{AccountName, AgentName, BeadId, ContextId, DispatchId, RigName, Time
 pub const LOCAL_EXECUTOR: &str = "local";
 /// The executor that gives each worker a tmux session, which one can attach to.
 pub const TMUX_EXECUTOR: &str = "tmux";
+/// The executor that has workers run as jobs of a cluster.
+pub const SLURM_EXECUTOR: &str = "slurm";
 /// The executors that workers can be given to.
-pub const EXECUTORS: [&str; 2] = [LOCAL_EXECUTOR, TMUX_EXECUTOR];
+pub const EXECUTORS: [&str; 3] = [LOCAL_EXECUTOR, TMUX_EXECUTOR, SLURM_EXECUTOR];
 
 /// One attempt to run a bead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,7 +128,8 @@ impl Dispatch {
 
     /// The limits it counts against.
     pub(crate) fn limits(&self) -> impl Iterator<Item = Limit> + use<> {
-        Limit::of(&self.rig, self.account.as_ref(), self.task.as_ref(), self.claim.is_some())
+        let on_cluster = self.executor == SLURM_EXECUTOR;
+        Limit::of(&self.rig, self.account.as_ref(), self.task.as_ref(), self.claim.is_some(), on_cluster)
     }
 
     /// Whether it is an action over HTTP: without a worker, and over at once when it is called off.
@@ -137,6 +140,11 @@ impl Dispatch {
     /// Whether a worker of ours runs it, rather than an agent or a server elsewhere.
     pub fn has_worker(&self) -> bool {
         self.claim.is_none() && !self.is_action()
+    }
+
+    /// Whether somebody else decides when it begins, so that its start may take any time.
+    pub fn starts_elsewhere(&self) -> bool {
+        self.executor == SLURM_EXECUTOR
     }
 
     /// Index of the step that runs, if it has several and has begun.

@@ -12,7 +12,7 @@ use crate::command::SlingRequest;
 use crate::context::{Context, ContextFields};
 use crate::convoy::Convoy;
 use crate::decide::sling_priority;
-use crate::dispatch::Dispatch;
+use crate::dispatch::{Dispatch, SLURM_EXECUTOR};
 use crate::lookup::Lookup;
 use crate::queue::{Lane, OrderKey};
 use crate::settings::RigAssign;
@@ -26,13 +26,14 @@ struct Likeness<'a> {
     argv: Option<&'a [String]>,
     task: Option<(&'a str, bool)>,
     by_agent: bool,
+    executor: Option<&'a str>,
 }
 
 impl Likeness<'_> {
     fn is_like(&self, other: &Self) -> bool {
         let (a, b) = (self.fields, other.fields);
         a.target_rig == b.target_rig
-            && (self.task, self.by_agent) == (other.task, other.by_agent)
+            && (self.task, self.by_agent, self.executor) == (other.task, other.by_agent, other.executor)
             && (&a.account, &a.convoy, &a.agent) == (&b.account, &b.convoy, &b.agent)
             && (&a.formula, self.kind, self.argv) == (&b.formula, other.kind, other.argv)
     }
@@ -160,14 +161,20 @@ impl<'a> Builder<'a> {
     fn scheduled(&mut self, entry: &'a BeadEntry, context: &'a Context) -> Unit<'a> {
         let (state, fields) = (self.state, &context.fields);
         let task = context.task.as_ref().map(|task| (task.agent.as_str(), task.takes_worker));
-        let by_agent = context.assign.is_some();
-        let likeness =
-            Likeness { fields, kind: &entry.bead.kind, argv: entry.bead.argv.as_deref(), task, by_agent };
+        let (by_agent, executor) = (context.assign.is_some(), context.executor.as_deref());
+        let likeness = Likeness {
+            fields,
+            kind: &entry.bead.kind,
+            argv: entry.bead.argv.as_deref(),
+            task,
+            by_agent,
+            executor,
+        };
         let (class, estimate) = match &self.last {
             Some((last, class, estimate)) if last.is_like(&likeness) => (*class, *estimate),
             Some(_) | None => {
                 let lane = Lane::of(context, state.settings.fairness);
-                let class = self.class(lane, context.limits());
+                let class = self.class(lane, state.limits_for(context));
                 let estimate = self.estimate(Alike::of_request(&entry.bead, fields));
                 self.last = Some((likeness, class, estimate));
                 (class, estimate)
@@ -193,8 +200,9 @@ impl<'a> Builder<'a> {
             return Self::new_unit(entry, Place::Never, NONE, NONE);
         };
         let lane = Lane::named(state.settings.fairness, &rig.name, Some(&convoy.id), None);
-        let class =
-            self.class(lane, Limit::of(&rig.name, None, None, state.assign_of(&rig.name) != RigAssign::Off));
+        let by_agent = state.assign_of(&rig.name) != RigAssign::Off;
+        let on_cluster = state.executor_for(None, &rig.name) == SLURM_EXECUTOR;
+        let class = self.class(lane, Limit::of(&rig.name, None, None, by_agent, on_cluster));
         let formula = state.formula_for(bead, &rig.name, &SlingRequest::default());
         let alike = Alike::of(bead, &rig.name, formula.as_ref().map(crate::FormulaName::as_str));
         let estimate = self.estimate(alike);

@@ -2,7 +2,6 @@
 
 use super::model::Model;
 use crate::bead::Verdict;
-use crate::context::Context;
 use crate::readiness::{ReasonCode, list};
 use crate::state::State;
 use crate::{BeadId, Timestamp};
@@ -37,7 +36,7 @@ pub(super) fn why(model: &Model<'_>, bead: &BeadId, launched: bool) -> String {
     if let Some(pause) = &state.pause {
         return format!("dispatch is paused by {}; ym scheduler resume", pause.by);
     }
-    let mut limits = context.into_iter().flat_map(Context::limits);
+    let mut limits = context.into_iter().flat_map(|context| context.limits(false));
     if let Some(limit) = limits.find(|limit| state.room(limit).max == Some(0)) {
         return format!("{} has no slots", limit.name());
     }

@@ -296,7 +296,7 @@ proptest! {
             let counts = |id: &BeadId| match &limit {
                 Limit::Town => true,
                 Limit::Rig(name) => state.rig_of(id).is_some_and(|rig| rig.name == *name),
-                Limit::Account(_) | Limit::Agents | Limit::Tasks | Limit::TasksOf(_) => false,
+                Limit::Account(_) | Limit::Agents | Limit::Tasks | Limit::TasksOf(_) | Limit::Slurm => false,
             };
             room.max.is_none_or(|max| most_at_once(&forecast, counts) as u64 <= max.max(room.active))
         });

@@ -149,6 +149,7 @@ fn sample_log() -> Vec<yard_engine::Recorded> {
     town.resume();
     town.act(|tx| tx.host_observed(Some("load".to_owned())));
     town.act(|tx| tx.host_observed(None));
+    town.act(|tx| tx.cluster_observed(4));
     town.pass();
     let id = town.live("gt-a");
     town.act(|tx| tx.worker_not_started(&id, "no processes left"));

@@ -375,6 +375,49 @@ fn of_two_workspaces_with_one_id_the_first_keeps_it() {
 }
 
 #[test]
+fn an_id_that_comes_free_goes_to_the_workspace_that_shows_it_once_that_is_read_anew() {
+    let mut town = Town::deferred(5);
+    town.configure(|settings| settings.results_ttl = Millis::minutes(1));
+    town.beads(&["ox-a", "ox-b"]);
+    let mut tracker = town.workspace("ox", "ox");
+    tracker.has(&["ox-a"]);
+    town.reads(&mut tracker);
+    tracker.has(&["ox-b", "ox-c"]);
+    town.reads(&mut tracker);
+    let [conflict] = town.alerts_of(AlertKind::SourceConflict)[..] else { panic!("one alert") };
+    assert_eq!(conflict.ids, ["ox-a", "ox-b"], "what is not in the last reading is still shown");
+    town.close("ox-a");
+    town.advance(Millis::minutes(5));
+    (0..4).for_each(|_| town.scan());
+    assert!(town.state.bead(&bead_id("ox-a")).is_none(), "its time is up");
+    let ox = rig_name("ox");
+    assert!(town.state.must_be_read_anew(&ox) && town.state.source_stamp(&ox).is_none());
+    tracker.has(&["ox-d"]);
+    town.reads(&mut tracker);
+    town.restart();
+    assert!(town.state.must_be_read_anew(&ox), "what changed since is not everything");
+    town.reads_all(&mut tracker);
+    assert!(!town.state.must_be_read_anew(&ox) && town.state.source_stamp(&ox).is_some());
+    let owner = |id| town.state.bead(&bead_id(id)).and_then(|entry| entry.bead.source.clone());
+    assert_eq!(["ox-a", "ox-b", "ox-d"].map(owner), [Some(ox.clone()), None, Some(ox)]);
+    let [conflict] = town.alerts_of(AlertKind::SourceConflict)[..] else { panic!("one alert") };
+    assert_eq!(conflict.ids, ["ox-b"]);
+}
+
+#[test]
+fn a_bead_that_one_workspace_loses_is_the_other_ones_that_shows_it_too() {
+    let (mut town, mut first) = town_with(&["ox-a"]);
+    let mut second = town.workspace("cow", "cow");
+    second.has(&["ox-a", "cow-a"]);
+    town.reads(&mut second);
+    first.loses("ox-a");
+    town.reads(&mut first);
+    assert!(town.state.must_be_read_anew(&rig_name("cow")));
+    town.reads_all(&mut second);
+    assert_eq!((town.standing("ox-a"), town.alert_kinds()), (Standing::Open, vec![]));
+}
+
+#[test]
 fn trouble_with_a_workspace_is_one_alert_until_it_is_over() {
     let (mut town, mut tracker) = town_with(&["ox-a"]);
     for (n, trouble) in ["line 3 is cut off", "line 3 is cut off", "it is a directory"].iter().enumerate() {

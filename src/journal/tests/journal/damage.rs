@@ -139,9 +139,27 @@ fn acknowledged_events_that_a_damaged_wal_drops_are_missed() {
     fs::write(&path, wal).unwrap();
     let cut = |it: &JournalError| matches!(it, JournalError::CutOff { last: Seq(3), noted: Seq(5) });
     assert!(cut(&Reader::open(&after.path()).unwrap().load().unwrap_err()));
+    // Whoever wants to write is refused as well, and takes nothing away: what lies behind the damage may still be found.
+    let whole = fs::read(&path).unwrap();
     assert!(cut(&yard_journal::Journal::open(&after.path()).err().unwrap()));
+    assert_eq!(fs::read(&path).unwrap(), whole);
     let report = Reader::open(&after.path()).unwrap().check().unwrap();
     assert!(report.problems[0].contains("ends at event 3, but event 5 was stored"), "{report:?}");
+}
+
+/// SQLite deletes the WAL of an empty file when it opens that.
+#[test]
+fn the_wal_of_a_journal_that_was_emptied_is_left_alone() {
+    let town = Town::new();
+    let mut journal = town.open();
+    journal.append(&rows(1..=3)).unwrap();
+    let after = Town::new();
+    fs::copy(town.folder().join("journal.db-wal"), after.folder().join("journal.db-wal")).unwrap();
+    fs::write(after.path(), "").unwrap();
+    let wal = fs::read(after.folder().join("journal.db-wal")).unwrap();
+    assert!(matches!(Reader::open(&after.path()).err(), Some(JournalError::Emptied)));
+    assert!(matches!(yard_journal::Journal::open(&after.path()).err(), Some(JournalError::Emptied)));
+    assert_eq!(fs::read(after.folder().join("journal.db-wal")).unwrap(), wal);
 }
 
 #[test]

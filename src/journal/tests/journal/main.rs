@@ -5,7 +5,12 @@ mod damage;
 mod disk_full;
 mod durability;
 mod flips;
+mod postgres;
 mod processes;
 mod reading;
 mod repair;
+#[path = "../../../../tests/src/postgres.rs"]
+#[expect(unreachable_pub, reason = "the file is shared with the end-to-end tests")]
+mod server;
+mod stores;
 mod support;

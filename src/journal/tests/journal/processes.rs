@@ -123,10 +123,10 @@ fn a_lease_names_its_holder_and_ends_with_it() {
     assert_eq!(Lease::holder(&path), None);
     let (mut child, mut says) = start("hold", &path);
     wait_for(&mut says, "holding", |_| true);
-    let daemon = Holder { pid: Some(child.id()), role: Some(Role::Daemon) };
-    assert_eq!(Lease::holder(&path), Some(daemon));
+    let daemon = Holder { pid: Some(child.id()), role: Some(Role::Daemon), ..Holder::default() };
+    assert_eq!(Lease::holder(&path), Some(daemon.clone()));
     let refused = Lease::try_acquire(&path, Role::Command).err().unwrap();
-    assert!(matches!(refused, LeaseError::Held(holder) if holder == daemon));
+    assert!(matches!(&refused, LeaseError::Held(holder) if *holder == daemon));
     assert!(refused.to_string().contains(&format!("a daemon (pid {})", child.id())));
 
     child.kill().unwrap();

@@ -11,8 +11,10 @@ use nix::sys::signal::Signal;
 use yard_engine::DispatchId;
 
 use super::Waker;
+use super::jobs::Sight;
 use super::settle::{self, Finding};
 use super::table::{Live, MAX_IDLE, Shim, Table, Watched};
+use super::verdict;
 use crate::claim;
 use crate::report::WorkerReport;
 use crate::sys;
@@ -82,7 +84,8 @@ impl Shared {
     }
 
     /// Follows a dead shim's dispatch in a thread of its own, because its processes may take their time.
-    fn bury(self: &Arc<Self>, dispatch: DispatchId, why: String) {
+    pub(super) fn bury(self: &Arc<Self>, dispatch: DispatchId, why: String) {
+        let end = self.end_by_slurm(&dispatch);
         let spare = {
             let mut table = self.table();
             if !table.burying.insert(dispatch.clone()) {
@@ -94,7 +97,7 @@ impl Shared {
         let buried = dispatch.clone();
         let undertaker = move || {
             match settle::bury(buried.clone(), &shared.claim(&buried), &why, &spare) {
-                Some(report) => shared.tell_end(report),
+                Some(report) => shared.tell_end(verdict::in_the_light_of(report, end)),
                 None => {
                     shared.close_books(&buried);
                 }
@@ -113,6 +116,7 @@ impl Shared {
         let mut table = self.table();
         table.burying.remove(dispatch);
         table.patience.retain(|p| p.dispatch != *dispatch);
+        table.jobs.remove(dispatch);
         table.live.remove(dispatch).is_some()
     }
 }
@@ -345,6 +349,17 @@ fn release(shared: &Shared, table: &mut Table, token: u64, dispatch: &DispatchId
 /// Hears a shim that is not our child. Its word that something is over is only a hint: the claim decides.
 fn hear_visitor(shared: &Shared, table: &mut Table, message: FromShim, tasks: &mut Vec<Task>) {
     match message {
+        // What a job says is in its claim too, and told from there, because most of them are too far away to say it here.
+        FromShim::Running { dispatch, .. }
+        | FromShim::Isolated { dispatch, .. }
+        | FromShim::StepDone { dispatch, .. }
+        | FromShim::StartFailed { dispatch, .. }
+        | FromShim::Ended { dispatch, .. }
+        | FromShim::Refused { dispatch, .. }
+            if table.jobs.contains_key(&dispatch) =>
+        {
+            table.tell_follower(Sight::News(dispatch));
+        }
         FromShim::Running { dispatch, pid, at } => {
             if let Some(live) = table.live.get_mut(&dispatch) {
                 live.running = Some((pid, at));
@@ -414,6 +429,9 @@ fn lose_patience(shared: &Arc<Shared>) -> Option<Duration> {
 
 /// Ends a shim that hangs; its payload dies with it. The rest is found out as for any dead shim.
 fn kill_shim(shared: &Arc<Shared>, dispatch: DispatchId) {
+    if shared.call_job_off(&dispatch) {
+        return;
+    }
     let path = shared.claim(&dispatch);
     let _ = signal_shim(&path, Signal::SIGKILL);
     shared.settle_live(dispatch, "its shim did not obey a stop request".to_owned());
@@ -422,7 +440,7 @@ fn kill_shim(shared: &Arc<Shared>, dispatch: DispatchId) {
 /// Signals the shim that holds a claim; `false` if none holds it. The lock is tested after the process is pinned, so
 /// that a number that changed hands cannot be hit.
 pub(super) fn signal_shim(path: &std::path::Path, signal: Signal) -> io::Result<bool> {
-    let Some(pid) = claim::peek(path)?.and_then(|story| story.shim) else {
+    let Some(pid) = claim::peek(path)?.and_then(|story| story.shim_here()) else {
         return Ok(false);
     };
     let Ok(handle) = sys::Handle::open(pid) else {

@@ -1,16 +1,21 @@
-//! The local executor: hands orders to pooled shims and tells the daemon what became of them.
+//! The executors that make processes: orders go to pooled shims, into windows or to a cluster, and the daemon is told what
+//! became of them.
 //!
 //! Promises: an order starts at most once; each order handed over gets a final report, from this pool or by
 //! [`LocalPool::recover`] of a later one; nothing is called lost before a sweep found nothing of it alive.
-//! [`LocalPool::start`] does not wait: it makes a file and writes to a socket, or tells the thread that opens windows.
+//! [`LocalPool::start`] does not wait: it makes a file and writes to a socket, or tells a thread that opens windows or
+//! submits jobs.
 
 mod attend;
+mod cluster;
+mod jobs;
 mod recover;
 mod server;
 mod settle;
 mod strangers;
 mod table;
 mod tidy;
+mod verdict;
 mod window;
 
 use std::collections::{BTreeSet, HashSet};
@@ -27,6 +32,7 @@ use yard_engine::worktree::Worktree;
 use yard_engine::{DispatchId, Millis};
 
 use crate::claim;
+use crate::fence;
 use crate::record::Line;
 use crate::report::{Recovered, WorkerReport};
 use crate::shim::REPORTS;
@@ -36,10 +42,11 @@ use crate::sys::{self, now};
 use crate::trouble::explain;
 use crate::wire::{self, FromShim, Inbox, SpecSource, ToShim};
 use attend::{LISTENER, Shared, WAKE};
+use cluster::Cluster;
 use server::ForkServer;
 pub use server::Helper;
 use settle::Finding;
-use table::{Live, MAX_IDLE, Patience, Shim, Watched};
+use table::{Live, MAX_IDLE, Shim, Watched};
 use window::Opener;
 
 /// What a shim may need beyond the grace of a stop request before it counts as hanging.
@@ -53,6 +60,8 @@ pub struct LocalPool {
     shared: Arc<Shared>,
     helper: Helper,
     server: Option<ForkServer>,
+    /// Whose orders these are, where one leader may replace another.
+    leader: Option<String>,
     listener: UnixListener,
     woken: UnixStream,
     waker: Waker,
@@ -62,6 +71,8 @@ pub struct LocalPool {
     shim_patience: Duration,
     /// The thread that opens windows.
     opener: Option<Opener>,
+    /// The threads that deal with a cluster.
+    cluster: Option<Cluster>,
 }
 
 /// Where a dispatch stands in line.
@@ -114,6 +125,7 @@ impl LocalPool {
             shared,
             helper,
             server: None,
+            leader: None,
             listener,
             woken,
             waker,
@@ -121,7 +133,16 @@ impl LocalPool {
             inline: HashSet::new(),
             shim_patience: SHIM_PATIENCE,
             opener: None,
+            cluster: None,
         })
+    }
+
+    /// Has only the orders of this pool carried out from now on, whoever had the town before and may still be at work.
+    /// To be called before anything is recovered or started.
+    pub fn lead_as(&mut self, leader: &str) -> io::Result<()> {
+        fence::raise(&self.shared.run_dir, leader)?;
+        self.leader = Some(leader.to_owned());
+        Ok(())
     }
 
     /// Waits for news of workers, not longer than this, and passes on what there is. The thread that owns the pool
@@ -147,6 +168,7 @@ impl LocalPool {
         let handed = match surface {
             Surface::None => self.encode(&dispatch, &path, spec).and_then(|()| self.hand_over(&dispatch)),
             Surface::Tmux => self.open_window(&dispatch, &path, &spec),
+            Surface::Slurm(request) => self.submit(&dispatch, &path, &spec, request),
         };
         if handed.is_err() {
             self.revoke_unsent(&dispatch, &path)?;
@@ -323,7 +345,7 @@ impl LocalPool {
         for fresh in [false, true] {
             if fresh || self.server.is_none() {
                 self.server = None;
-                let server = ForkServer::start(&self.helper)?;
+                let server = ForkServer::start(&self.helper, self.leader.as_deref())?;
                 self.shared.table().server = server.pid();
                 self.server = Some(server);
             }
@@ -344,16 +366,14 @@ impl LocalPool {
         let path = self.shared.claim(dispatch);
         let line = Line::Stop { grace_ms: grace, reason: reason.to_owned(), at: now() };
         claim::leave_word(&path, &line)?;
+        if claim::is_of_cluster(&path) {
+            return self.stop_job(dispatch, &path, grace, reason);
+        }
         let message = ToShim::Stop { dispatch: dispatch.clone(), grace, reason: reason.to_owned() };
         self.frame.clear();
         wire::encode(&message, &mut self.frame)?;
         let mut table = self.shared.table();
-        let until = Instant::now() + grace.duration() + self.shim_patience;
-        // Asking again never gives a shim more time.
-        let until =
-            table.patience.iter().find(|p| p.dispatch == *dispatch).map_or(until, |p| p.until.min(until));
-        table.patience.retain(|p| p.dispatch != *dispatch);
-        table.patience.push(Patience { until, dispatch: dispatch.clone() });
+        table.be_patient(dispatch, Instant::now() + grace.duration() + self.shim_patience);
         let told =
             table.shim_of(dispatch).is_some_and(|shim| sys::transmit(&shim.socket, &self.frame).is_ok());
         drop(table);
@@ -374,6 +394,9 @@ impl LocalPool {
     /// left to its report.
     pub fn request_yield(&mut self, dispatch: &DispatchId, wanted: bool) -> io::Result<()> {
         let path = self.shared.claim(dispatch);
+        if claim::is_of_cluster(&path) {
+            return self.ask_job_to_yield(dispatch, &path, wanted);
+        }
         match claim::leave_word(&path, &Line::Yield { wanted, at: now() }) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
             other => other?,

@@ -11,6 +11,7 @@ use super::LocalPool;
 use super::attend::Shared;
 use super::settle::{self, Finding};
 use super::table::{Live, Watched};
+use crate::claim;
 use crate::report::Recovered;
 use crate::sweep::sweep;
 use crate::sys;
@@ -34,10 +35,16 @@ impl LocalPool {
             Some(Live { shim: None, running }) if table.burying.contains(dispatch) => {
                 return Ok(Recovered::Adopted { running: *running });
             }
+            Some(Live { shim: None, running }) if table.jobs.contains_key(dispatch) => {
+                return Ok(Recovered::Adopted { running: *running });
+            }
             Some(Live { shim: None, .. }) | None => {}
         }
         drop(table);
         let path = self.shared.claim(dispatch);
+        if claim::is_of_cluster(&path) {
+            return self.recover_job(dispatch, &path);
+        }
         let begun = Instant::now();
         loop {
             let found = self.look(dispatch, &path)?;
@@ -85,7 +92,7 @@ impl LocalPool {
 impl Shared {
     /// Watches the shim that holds a claim, to learn of its death. `false`: it is gone already.
     pub(super) fn adopt(&self, dispatch: &DispatchId, path: &Path) -> bool {
-        let pid = crate::claim::peek(path).ok().flatten().and_then(|story| story.shim);
+        let pid = claim::peek(path).ok().flatten().and_then(|story| story.shim_here());
         // It holds the lock but has not said who it is: it will be heard on `reports.sock`.
         let Some(pid) = pid else { return true };
         let handle = match sys::Handle::open(pid) {

@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use crate::fence;
 use crate::sys;
 use crate::trouble::explain;
 
@@ -36,6 +37,18 @@ impl Default for Helper {
 }
 
 impl Helper {
+    /// The program's file, for somebody on another machine or at a later time.
+    pub(super) fn lasting_exe(&self) -> io::Result<PathBuf> {
+        let file = if self.exe == Path::new(RUNNING) { std::env::current_exe()? } else { self.exe.clone() };
+        let file = std::path::absolute(file)?;
+        if file.exists() {
+            return Ok(file);
+        }
+        let why =
+            format!("{} is gone: start the daemon anew, so that nodes can run what it runs", file.display());
+        Err(io::Error::new(io::ErrorKind::NotFound, why))
+    }
+
     /// The program, for somebody who is not our child.
     pub(super) fn reachable_exe(&self) -> io::Result<PathBuf> {
         if self.exe != Path::new(RUNNING) {
@@ -56,14 +69,21 @@ pub(super) struct ForkServer {
 }
 
 impl ForkServer {
-    pub(super) fn start(helper: &Helper) -> io::Result<Self> {
+    pub(super) fn start(helper: &Helper, leader: Option<&str>) -> io::Result<Self> {
         let (control, theirs) = UnixStream::pair()?;
         // No `pre_exec`: this way the standard library uses posix_spawn, which does not copy a large daemon.
-        let child = Command::new(&helper.exe)
+        let mut command = Command::new(&helper.exe);
+        match leader {
+            Some(leader) => command.env(fence::VARIABLE, leader),
+            None => command.env_remove(fence::VARIABLE),
+        };
+        let child = command
             .arg0("ym")
             .args(&helper.args)
             // A daemon may have been started from inside a dispatch; its workers are not part of that one.
             .env_remove("YM_DISPATCH")
+            // Whoever started it may hold the token of a town elsewhere, which is no business of what runs here.
+            .env_remove("YM_TOKEN")
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::null())

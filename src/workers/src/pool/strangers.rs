@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use yard_engine::DispatchId;
 
 use super::settle::{self, Finding};
-use super::{LocalPool, attend, tidy};
+use super::{LocalPool, attend, cluster, tidy};
 use crate::claim::{self, Seen};
 use crate::sweep::sweep;
 
@@ -29,6 +29,7 @@ impl LocalPool {
         const WHY: &str = "the journal does not know of it";
         let path = self.shared.claim(dispatch);
         let until = Instant::now() + PATIENCE;
+        let mut is_told = !claim::is_of_cluster(&path);
         loop {
             match settle::examine(&path, WHY)? {
                 Finding::Alive(_) if Instant::now() > until => {
@@ -39,6 +40,9 @@ impl LocalPool {
                 }
                 Finding::Alive(_) => {
                     attend::signal_shim(&path, Signal::SIGKILL)?;
+                    if !std::mem::replace(&mut is_told, true) {
+                        cluster::kill_job(&self.shared.run_dir, dispatch);
+                    }
                 }
                 Finding::Died(story) => {
                     let spare = self.shared.table().spared();

@@ -4,8 +4,12 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
+use yard_engine::slurm::SlurmRequest;
+use yard_engine::worktree::Worktree;
 use yard_engine::{DispatchId, Timestamp};
 
+use super::jobs::Lines;
+use crate::slurm::JobState;
 use crate::sys;
 use crate::wire::Inbox;
 
@@ -54,6 +58,40 @@ pub(super) struct Patience {
     pub dispatch: DispatchId,
 }
 
+/// A dispatch whose shim is made by a cluster.
+#[derive(Debug, Default)]
+pub(super) struct Job {
+    /// When the cluster got it; none while that is not over.
+    pub handed_over: Option<Instant>,
+    /// Since when the cluster does not know it.
+    pub unknown_since: Option<Instant>,
+    /// That is so for so long that it is not coming back.
+    pub is_missing: bool,
+    /// What became of it, as the cluster says.
+    pub end: Option<JobState>,
+    /// Since when its claim says that it is over.
+    pub over_since: Option<Instant>,
+    /// Its shim is still to be told to look into the claim.
+    pub to_signal: bool,
+    /// It is to be called off as a whole.
+    pub to_cancel: bool,
+    /// Its first program was told of.
+    pub told_running: bool,
+    /// So many of its steps were told of.
+    pub told_steps: usize,
+    /// What was told of its worktree.
+    pub told_worktree: Option<Worktree>,
+}
+
+/// How much room a cluster has.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    /// What a job asks for that somebody wants to start.
+    pub wanted: Option<SlurmRequest>,
+    /// How many jobs like it there may be, those that run included, if that is news.
+    pub seen: Option<u64>,
+}
+
 /// The pool's books.
 #[derive(Default)]
 pub(super) struct Table {
@@ -61,6 +99,12 @@ pub(super) struct Table {
     pub watched: HashMap<u64, Watched>,
     pub idle: Vec<u64>,
     pub live: HashMap<DispatchId, Live>,
+    /// Those of them whose shims a cluster makes.
+    pub jobs: HashMap<DispatchId, Job>,
+    /// How much room the cluster has.
+    pub room: Room,
+    /// The ways to those who deal with the cluster.
+    pub cluster: Option<Lines>,
     /// Dispatches of dead shims whose remains are being ended.
     pub burying: HashSet<DispatchId>,
     pub patience: Vec<Patience>,
@@ -87,6 +131,14 @@ impl Table {
             Watched::Shim(shim) => Some(shim),
             Watched::Visitor(..) | Watched::Adopted(..) => None,
         }
+    }
+
+    /// Gives a shim time until then to obey. Asking again never gives it more.
+    pub(super) fn be_patient(&mut self, dispatch: &DispatchId, until: Instant) {
+        let until =
+            self.patience.iter().find(|p| p.dispatch == *dispatch).map_or(until, |p| p.until.min(until));
+        self.patience.retain(|p| p.dispatch != *dispatch);
+        self.patience.push(Patience { until, dispatch: dispatch.clone() });
     }
 
     /// Processes that carry a dispatch's marks by accident: a daemon that was started from inside a dispatch.

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{settle, spec_path};
+use crate::claim::cluster_mark;
 use crate::shim::environment_file;
 
 /// Removes a claim and what belongs to it.
@@ -18,11 +19,12 @@ pub(super) fn remove_claim(claim: &Path) {
     let _ = std::fs::remove_file(claim);
 }
 
-/// Removes an order that no shim has taken.
+/// Removes an order that no shim has taken, and the mark of a cluster.
 pub(super) fn remove_order(claim: &Path) {
     let order = spec_path(claim);
     let _ = std::fs::remove_file(environment_file(&order));
     let _ = std::fs::remove_file(order);
+    let _ = std::fs::remove_file(cluster_mark(claim));
 }
 
 /// The claims in a directory.

@@ -17,6 +17,7 @@ use super::settle::{self, Finding};
 use super::table::{Live, Watched};
 use super::{LocalPool, spec_path, write_private};
 use crate::claim;
+use crate::fence;
 use crate::record::Story;
 use crate::report::WorkerReport;
 use crate::shim::environment_file;
@@ -59,7 +60,7 @@ impl LocalPool {
         spec: &RunSpec,
     ) -> io::Result<()> {
         let order = spec_path(claim);
-        write_private(&environment_file(&order), &environment())?;
+        write_private(&environment_file(&order), &environment(self.leader.as_deref()))?;
         write_private(&order, &serde_json::to_vec(spec)?)?;
         let program = self.helper.reachable_exe()?;
         let argv = vec![
@@ -113,7 +114,7 @@ impl LocalPool {
 }
 
 /// Whether a claim says that nothing runs under it. Its lock is left alone: a shim that is about to take it must get it.
-fn is_over(claim: &Path) -> bool {
+pub(super) fn is_over(claim: &Path) -> bool {
     match claim::peek(claim) {
         Ok(None) => true,
         Ok(Some(story)) => story.exit.is_some() || story.failed.is_some() || story.revoked,
@@ -122,9 +123,11 @@ fn is_over(claim: &Path) -> bool {
 }
 
 /// What the fork server's shims have: the daemon's environment, but for its own place in a dispatch.
-fn environment() -> Vec<u8> {
+pub(super) fn environment(leader: Option<&str>) -> Vec<u8> {
     let mut block = Vec::new();
-    for (name, value) in std::env::vars_os().filter(|(name, _)| name != "YM_DISPATCH") {
+    let own = std::env::vars_os().filter(|(name, _)| name != "YM_DISPATCH" && name != fence::VARIABLE);
+    let leader = leader.map(|leader| (fence::VARIABLE.into(), leader.into()));
+    for (name, value) in own.chain(leader) {
         block.extend_from_slice(name.as_bytes());
         block.push(b'=');
         block.extend_from_slice(value.as_bytes());

@@ -50,6 +50,8 @@ struct Shim {
     link: Link,
     /// The control group it was born into, which everything it starts stays in.
     group: Option<PathBuf>,
+    /// Where its number means something, if whoever asked may be elsewhere: claims are shared then.
+    realm: Option<String>,
     /// Lines for the claim that wait to be written together.
     lines: Vec<u8>,
     /// Orders that came while another dispatch ran.
@@ -81,6 +83,7 @@ impl Shim {
             inherited: Inherited::from_process(),
             link,
             group,
+            realm: (surroundings == Surroundings::Job).then(sys::process_realm),
             lines: Vec::new(),
             waiting: VecDeque::new(),
             frames: Vec::new(),
@@ -170,15 +173,29 @@ pub fn shim_main(run_dir: &Path, dispatch: &DispatchId, spec_file: &Path) -> Exi
     };
     if let Ok(environment) = std::fs::read(environment_file(&spec_file)) {
         shim.inherited = Inherited::from_block(&environment);
-        if in_a_window {
-            shim.inherited.set_own(b"TERM");
-        }
+        shim.inherited.set_own(|name| match surroundings {
+            Surroundings::Window => name == b"TERM",
+            Surroundings::Job => is_of_job(name),
+            Surroundings::Pool => false,
+        });
     }
     let claim = claim::path(&run_dir, dispatch);
     match run::perform(&mut shim, dispatch.clone(), &claim, SpecSource::File(spec_file)) {
         Verdict::Done | Verdict::NotReusable => ExitCode::SUCCESS,
         Verdict::Refused => ExitCode::from(REFUSED),
     }
+}
+
+/// Whether a variable tells a job what is its own on its node.
+fn is_of_job(name: &[u8]) -> bool {
+    const OTHERS: [&[u8]; 5] = [
+        b"CUDA_VISIBLE_DEVICES",
+        b"GPU_DEVICE_ORDINAL",
+        b"ROCR_VISIBLE_DEVICES",
+        b"TMPDIR",
+        b"ZE_AFFINITY_MASK",
+    ];
+    name.starts_with(b"SLURM") || OTHERS.contains(&name)
 }
 
 /// What is left of the process that a window was opened for: the window closes when it ends.

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use nix::errno::Errno;
 
+use crate::fence;
 use crate::spec::{RunSpec, StepSpec};
 use crate::sys::{self, SpawnError, Stage};
 use crate::trouble::is_machines_fault;
@@ -36,11 +37,16 @@ impl Inherited {
         Self(entries.collect())
     }
 
-    /// Puts a variable of this very process in place of the inherited one.
-    pub(super) fn set_own(&mut self, name: &[u8]) {
-        self.0.retain(|(inherited, _)| inherited != name);
-        let own = Self::from_process().0.into_iter().find(|(own, _)| own == name);
-        self.0.extend(own);
+    /// Puts those variables of this very process in place of the inherited ones.
+    pub(super) fn set_own(&mut self, is_own: impl Fn(&[u8]) -> bool) {
+        self.0.retain(|(inherited, _)| !is_own(inherited));
+        self.0.extend(Self::from_process().0.into_iter().filter(|(own, _)| is_own(own)));
+    }
+
+    /// The value of a variable.
+    pub(super) fn value(&self, name: &str) -> Option<&[u8]> {
+        let (name, entry) = self.0.iter().find(|(it, _)| it == name.as_bytes())?;
+        entry.as_bytes().get(name.len() + 1..)
     }
 }
 
@@ -57,7 +63,8 @@ impl Environment {
         let kept = inherited
             .0
             .iter()
-            .filter(|(name, _)| std::str::from_utf8(name).map_or(true, |name| spec.variable(name).is_none()));
+            .filter(|(name, _)| std::str::from_utf8(name).map_or(true, |name| spec.variable(name).is_none()))
+            .filter(|(name, _)| name != fence::VARIABLE.as_bytes());
         let mut entries: Vec<CString> = kept.map(|(_, entry)| entry.clone()).collect();
         for (index, (name, value)) in spec.env.iter().enumerate() {
             // Of a variable given twice the last one counts.

@@ -16,6 +16,7 @@ use super::Shim;
 use super::meter::{Bill, Meter};
 use super::program::{Environment, Program};
 use crate::claim::{self, Held};
+use crate::fence;
 use crate::log::Log;
 use crate::record::{ExitCause, ExitRecord, Line, YIELDED};
 use crate::spec::{RunSpec, StepSpec};
@@ -49,11 +50,21 @@ pub(super) fn perform(shim: &mut Shim, dispatch: DispatchId, path: &Path, source
     let run_dir = path.parent().unwrap_or(Path::new("/"));
     let started = now();
     let taken = claim::take(path).map_err(|e| e.to_string()).and_then(|mut claim| {
+        // In this order: whoever replaces our leader leaves its name first, and then looks at the lock.
+        match fence::is_down_for(run_dir, shim.inherited.value(fence::VARIABLE)) {
+            Ok(true) => {}
+            Ok(false) => return Err("the leader that ordered it was replaced".to_owned()),
+            Err(error) => return Err(format!("nobody can tell whose order it is: {error}")),
+        }
         let spec = load(source)?;
         let town = spec.variable("YM_TOWN").map(ToOwned::to_owned);
         shim.lines.clear();
         let group = shim.group.as_ref().map(|group| group.to_string_lossy().into_owned());
-        Line::Claimed { shim: std::process::id(), at: started, town, group }.encode(&mut shim.lines);
+        let realm = shim.realm.clone();
+        if realm.is_some() {
+            claim.share();
+        }
+        Line::Claimed { shim: std::process::id(), at: started, town, group, realm }.encode(&mut shim.lines);
         let written = claim.append(&shim.lines);
         shim.lines.clear();
         written.map_err(|e| format!("the claim cannot be written: {e}"))?;
@@ -229,7 +240,14 @@ impl Run<'_> {
                 self.note_frame(&FromShim::StepDone { dispatch, step, at });
                 self.shim.link.fill();
                 self.hear();
-                if self.yield_wanted && self.cause.is_none() {
+                if self.shim.link.socket().is_none() {
+                    // The word is in the claim long before its signal gets here, if a controller passes that on.
+                    self.look_for_requests();
+                }
+                if self.cause.is_some() {
+                    break;
+                }
+                if self.yield_wanted {
                     self.cause = Some(ExitCause::Yielded);
                     return End::Ran(Some(step_id), Outcome { code: Some(YIELDED), signal: None });
                 }

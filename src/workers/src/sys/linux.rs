@@ -41,6 +41,14 @@ pub(crate) fn process_mark(pid: u32) -> Option<String> {
     (!matches!(state, "Z" | "X")).then(|| started.to_owned())
 }
 
+/// What tells this machine, since it was started, and this view of its processes from others: only there does a process's
+/// number mean the same.
+pub(crate) fn process_realm() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let view = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    format!("{} {}", boot.trim(), view.display())
+}
+
 /// The name shown by `ps` and `top`.
 pub(crate) fn set_process_name(name: &CStr) {
     let _ = nix::sys::prctl::set_name(name);

@@ -39,6 +39,11 @@ pub(crate) fn process_mark(pid: u32) -> Option<String> {
     nix::sys::signal::kill(Pid::from_raw(pid), None).ok().map(|()| String::new())
 }
 
+/// The machine, as far as its name tells it from others.
+pub(crate) fn process_realm() -> String {
+    nix::unistd::gethostname().map_or_else(|_| String::new(), |name| name.to_string_lossy().into_owned())
+}
+
 /// Not offered here.
 pub(crate) fn set_process_name(_name: &CStr) {}
 

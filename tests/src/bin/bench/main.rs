@@ -15,6 +15,7 @@ mod export;
 mod graph;
 mod latency;
 mod layered;
+mod leader;
 mod machine;
 mod memory;
 mod ours;
@@ -32,6 +33,7 @@ mod site;
 mod soak;
 mod stage;
 mod starts;
+mod stores;
 mod table;
 mod tasks;
 mod throughput;
@@ -95,7 +97,7 @@ impl Args {
 
 #[derive(Subcommand)]
 enum What {
-    /// Everything but scaling and soak; the same as no word at all.
+    /// Everything but scaling, leader and soak; the same as no word at all.
     All,
     /// The machine, and how often its disk can commit.
     Machine,
@@ -121,6 +123,8 @@ enum What {
         #[arg(long, value_delimiter = ',', default_values_t = scaling::SIZES)]
         beads: Vec<usize>,
     },
+    /// What one leader can carry, with up to 10,000 simulated workers.
+    Leader,
     /// Full speed for a long time: whether anything grows.
     Soak {
         /// For how long.
@@ -160,6 +164,8 @@ enum What {
         #[arg(long, value_delimiter = ',', default_values_t = tasks::WRITERS)]
         writers: Vec<usize>,
     },
+    /// How often a second the journal commits, in a file and in PostgreSQL.
+    Stores,
     /// Orders sent to agents, next to agents that look for work every 30 seconds.
     Agents,
     /// One measurement of `stage`, in a process of its own for the sake of its peak memory.
@@ -256,12 +262,14 @@ fn one(what: &What, effort: &Effort) -> Fallible<usize> {
         What::Restart => restart::run(effort),
         What::Memory => memory::run(effort),
         What::Scaling { beads } => scaling::run(beads, effort),
+        What::Leader => leader::run(effort),
         What::Soak { span, every } => soak::run(*span, *every),
         What::Seed2 { rounds } => seed2::run(*rounds),
         What::Rename { beads } => rename::run(beads),
         What::Stage { beads } => stage::run(&beads.iter().map(|n| effort.size(*n)).collect::<Vec<_>>()),
         What::Console { beads } => Ok(console::run(*beads)? + screen::run(*beads)?),
         What::Tasks { writers } => tasks::run(writers),
+        What::Stores => stores::run(effort),
         What::Agents => Ok(agents::run()),
         What::All | What::StageCase { .. } | What::Pass(_) => Ok(0),
     }
@@ -280,11 +288,13 @@ fn title(what: &What) -> &'static str {
         What::Restart => "Restart",
         What::Memory => "Memory",
         What::Scaling { .. } => "Scaling",
+        What::Leader => "One leader",
         What::Soak { .. } => "Soak",
         What::Seed2 { .. } => "Delays of seed 2",
         What::Rename { .. } => "From a tracker's rename to the start",
         What::Console { .. } => "The console",
         What::Tasks { .. } => "Tasks over HTTP",
+        What::Stores => "The journal in a file and in PostgreSQL",
         What::Agents => "Agents: push next to polling",
         What::Machine => "The machine",
         What::All | What::StageCase { .. } | What::Pass(_) => "",

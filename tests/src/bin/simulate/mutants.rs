@@ -28,12 +28,12 @@ const STANDSTILL: u32 = 12;
 const CORE: &str = "src/daemon/src/core/mod.rs";
 const LINE: &str = "src/daemon/src/core/line.rs";
 const PAST: &str = "src/daemon/src/core/past.rs";
-const COPY: &str = "src/journal/src/past.rs";
+const COPY: &str = "src/journal/src/sqlite/past.rs";
 const LINEUP: &str = "src/engine/src/lineup.rs";
 const STORE: &str = "src/daemon/src/store.rs";
 const UPKEEP: &str = "src/daemon/src/core/upkeep.rs";
 const WORKERS: &str = "src/daemon/src/core/workers.rs";
-const JOURNAL: &str = "src/journal/src/writer.rs";
+const JOURNAL: &str = "src/journal/src/sqlite/writer.rs";
 const REPORTS: &str = "src/engine/src/decide/reports.rs";
 const READINESS: &str = "src/engine/src/readiness.rs";
 
@@ -47,7 +47,7 @@ const PATCHES: &[Patch] = &[
         "        match self.store.commit() {\n            Ok(events) => {\n                self.perform(&events);\n                self.settle(&events, owed);",
         "        let early = self.store.pending().to_vec();\n        self.settle(&early, owed);\n        let owed = Vec::new();\n        match self.store.commit() {\n            Ok(events) => {\n                self.perform(&events);")] },
     Patch { name: "stale-state-after-a-failed-commit", breaks: "what could not be stored stays in the state", edits: &[(STORE,
-        "            self.reload()?;\n            return Err(error.into());\n        }\n        self.anew =",
+        "            if !error.is_final() {\n                self.reload()?;\n            }\n            return Err(error.into());\n        }\n        self.anew =",
         "            return Err(error.into());\n        }\n        self.anew =")] },
     Patch { name: "checkpoint-misses-a-record", breaks: "a checkpoint lacks a record that changed", edits: &[(STORE,
         "            .into_iter()\n            .map(|row| EntityRow", "            .into_iter()\n            .skip(1)\n            .map(|row| EntityRow")] },
@@ -76,7 +76,7 @@ const PATCHES: &[Patch] = &[
         "            freed.contains(limit) && room.max.is_none_or(|max| room.active <= max)", "            freed.contains(limit) || room.max.is_none_or(|max| room.active <= max)")] },
     // The journal.
     Patch { name: "left-behind-is-trusted", breaks: "what a failed sync left behind is acted upon", edits: &[(JOURNAL,
-        "        make_sure(&conn)?;\n", "        if path.as_os_str().is_empty() {\n            make_sure(&conn)?;\n        }\n")] },
+        "    make_sure(conn)?;\n", "    if conn.path().is_none() {\n        make_sure(conn)?;\n    }\n")] },
     Patch { name: "commit-without-sync", breaks: "what is acknowledged is lost in a power cut", edits: &[(JOURNAL,
         "\"synchronous\", \"full\"", "\"synchronous\", \"off\"")] },
     Patch { name: "chain-not-continued", breaks: "sums no longer prove what came before", edits: &[(JOURNAL,
@@ -89,9 +89,9 @@ const PATCHES: &[Patch] = &[
     Patch { name: "cut-beyond-the-copy", breaks: "events are cut off that no copy contains", edits: &[(PAST,
         "old_enough.map(|copy| copy.seq)", "old_enough.map(|copy| copy.seq.next())")] },
     Patch { name: "copy-without-sync", breaks: "a copy has its name before its content is durable", edits: &[(COPY,
-        "    schema::ensure(copy)?;\n", "    copy.pragma_update(None, \"synchronous\", \"off\")?;\n    schema::ensure(copy)?;\n")] },
+        "    schema::ensure(&mut copy)?;\n", "    copy.pragma_update(None, \"synchronous\", \"off\")?;\n    schema::ensure(&mut copy)?;\n")] },
     Patch { name: "copy-misses-a-record", breaks: "a copy is not what the checkpoint was", edits: &[(COPY,
-        "SELECT kind, id, body, sum FROM entities\"", "SELECT kind, id, body, sum FROM entities WHERE kind <> 'rest'\"")] },
+        "        let texts = [kind, id, body]", "        if *kind == *b\"rest\" {\n            return Ok(());\n        }\n        let texts = [kind, id, body]")] },
     // The engine.
     Patch { name: "fence-dropped", breaks: "reports of a dispatch that is over are believed", edits: &[(REPORTS,
         "            Some(dispatch) if dispatch.is_live() => Some(dispatch.clone()),", "            Some(dispatch) if dispatch.attempt_counts() => Some(dispatch.clone()),"), (REPORTS,

@@ -153,8 +153,10 @@ const REFUSALS: [&str; 86] = [
 ];
 
 /// What never occurs in a simulation, and why.
-const ELSEWHERE: [(&str, &str); 14] = [
+const ELSEWHERE: [(&str, &str); 16] = [
+    ("scheduler.cluster_room", "there is no cluster; tests/tests/e2e/slurm.rs has a real one"),
     ("bad-actor", "histories' people have short names; tests/tests/e2e/hostile has the others"),
+    ("store-moves", "nobody serves a town whose journal moves; tests/tests/e2e/postgres.rs moves one"),
     ("bad-path", "as bad-actor: histories' rigs have short paths"),
     ("town.repaired", "the safety scan found a difference: a broken promise, which ends the history"),
     ("internal", "a document that cannot be written, or a thread that cannot be made: defects"),

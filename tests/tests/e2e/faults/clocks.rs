@@ -29,15 +29,25 @@ impl WallClock {
         std::fs::rename(new, &self.file).expect("a file");
     }
 
-    fn start_daemon(&self, town: &mut Town) -> u32 {
+    fn environment(&self) -> [(&str, &str); 5] {
         let (library, file) = (self.library.to_str().expect("utf-8"), self.file.to_str().expect("utf-8"));
-        town.start_daemon_with(&[
+        [
             ("LD_PRELOAD", library),
             ("FAKETIME_TIMESTAMP_FILE", file),
             ("FAKETIME_NO_CACHE", "1"),
             ("DONT_FAKE_MONOTONIC", "1"),
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
-        ])
+        ]
+    }
+
+    fn start_daemon(&self, town: &mut Town) -> u32 {
+        town.start_daemon_with(&self.environment())
+    }
+
+    /// A command of somebody who has the same clock on the wall.
+    fn ask(&self, town: &Town, words: &[&str]) {
+        let output = town.command(words).envs(self.environment()).output().expect("ym runs");
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 }
 
@@ -74,7 +84,7 @@ fn a_clock_set_back_holds_up_nothing() {
     let failing = add(&town, "exit 3");
     town.await_state(&failing, "failed");
     times_are_in_order(&town);
-    town.run(["scheduler", "pause", "--for", "1s"]).ok();
+    clock.ask(&town, &["scheduler", "pause", "--for", "1s"]);
     let third = add(&town, "exit 0");
     town.await_state(&third, "closed");
     town.stop_daemon();
@@ -97,6 +107,20 @@ fn a_clock_set_back_between_two_runs_holds_up_nothing() {
     town.await_state(&second, "closed");
     let failing = add(&town, "exit 3");
     town.await_state(&failing, "failed");
+    // What a person names is of his own clock, which is ten days behind the log.
+    town.shell_bead("y-later", "exit 0");
+    town.run(["sling", "y-later", "--not-before", "2h"]).ok();
+    town.run(["scheduler", "run"]).ok();
+    assert_eq!(
+        (town.state_of("y-later"), town.reasons_of("y-later")),
+        ("queued".into(), vec!["not-before".into()])
+    );
+    town.shell_bead("y-soon", "exit 0");
+    town.run(["sling", "y-soon", "--deadline", "1h"]).ok();
+    town.await_state("y-soon", "closed");
+    town.run(["scheduler", "pause", "--for", "1s"]).ok();
+    let paused = add(&town, "exit 0");
+    town.await_state(&paused, "closed");
     town.stop_daemon();
     times_are_in_order(&town);
 }

@@ -114,6 +114,48 @@ fn a_deleted_journal_is_missed() {
 }
 
 #[test]
+fn a_town_without_any_trace_of_its_journal_is_not_taken_for_an_empty_one() {
+    let town = town();
+    for name in ["journal.db", "journal.db-tip"] {
+        std::fs::remove_file(journal(&town).with_file_name(name)).expect("it was there");
+    }
+    assert_refused(&town);
+    assert!(!journal(&town).exists(), "no empty one was put in its place");
+    let said = doctor(&town, false);
+    assert!(said.code == 1 && line(&said).contains("ym init"), "{}", line(&said));
+    let root = town.root().to_str().expect("utf-8");
+    town.run(["init", root, "--prefix", "y"]).ok();
+    town.shell_bead("y-a", "exit 0");
+}
+
+/// What lies behind the damage may still be found by a person, as long as nobody throws it away.
+#[test]
+fn a_damaged_wal_is_left_as_it_is_by_whoever_is_refused() {
+    let mut town = town();
+    town.start_daemon();
+    town.shell_bead("y-d", "exit 0");
+    town.kill_daemon();
+    let path = journal(&town).with_file_name("journal.db-wal");
+    let mut wal = std::fs::read(&path).expect("a crash leaves it");
+    wal[156] ^= 1;
+    std::fs::write(&path, &wal).expect("written");
+    let commands: [&[&str]; 6] = [
+        &["status"],
+        &["add", "--", "true"],
+        &["scheduler", "pause"],
+        &["wait", "--all"],
+        &["--daemon"],
+        &["doctor"],
+    ];
+    for command in commands {
+        assert_eq!(town.run(command).code, 1, "{command:?}");
+        assert!(std::fs::read(&path).is_ok_and(|now| now == wal), "after {command:?}");
+    }
+    assert_eq!(doctor(&town, true).code, 0);
+    assert!(std::fs::read(aside(&town)[0].join("journal.db-wal")).is_ok_and(|now| now == wal));
+}
+
+#[test]
 fn a_newer_journal_is_refused_and_left_alone() {
     let town = town();
     tamper(&town, "PRAGMA user_version = 99");

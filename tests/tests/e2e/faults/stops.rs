@@ -183,6 +183,9 @@ fn a_stopped_daemon_is_named_and_goes_on() {
     let refused = yard.town.run(["--json", "bead", "add", "late", "--id", "y-late"]);
     assert_eq!(refused.error_code(), "busy", "{}", refused.stdout);
     assert!(refused.stdout.contains(&daemon.to_string()), "{}", refused.stdout);
+    let status = yard.town.run(["status"]).ok();
+    let told = format!("pid {daemon}, does not answer");
+    assert!(status.stdout.contains(&told) && status.stderr.contains("what the journal says"), "{status:?}");
     let doctor = yard.town.run(["doctor"]);
     assert!(doctor.stdout.contains("does not answer"), "{}", doctor.stdout);
     std::fs::write(&yard.go, "").expect("a file");

@@ -362,7 +362,7 @@ fn an_address_that_cannot_be_listened_on_is_an_alert_and_nothing_else() {
     drop(taken);
     wait_until("it listens once it can", || town.json(["status"])["daemon"]["http"].is_string());
     wait_until("the alert is over", || alerts().is_empty());
-    assert_eq!(town.refused(["config", "set", "http.listen", "0.0.0.0:80"]), "bad-value");
+    assert_eq!(town.refused(["config", "set", "http.listen", "0.0.0.0:80"]), "needs-tls");
 }
 
 #[test]

@@ -123,6 +123,7 @@ impl Props {
         for (key, value) in settings {
             config::set(&town.config(), key, value)?;
         }
+        town.begin_journal()?;
         let log = town.folder().join("daemon.log");
         self.daemon = Some(start_daemon(&town, &log)?);
         Ok((town, log))

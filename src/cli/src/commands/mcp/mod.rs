@@ -25,7 +25,7 @@ pub(super) fn serve(session: &mut Session, args: McpArgs) -> Done {
     let own = || std::env::var("YM_AGENT").ok().filter(|name| !name.is_empty());
     let named = args.name.or_else(own);
     let name = named.as_deref().map(AgentName::parse).transpose().map_err(Refusal::from)?;
-    let town = session.town()?;
+    let town = session.asked()?;
     log_to_stderr(session);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (closed, is_closed) = watch::channel(false);

@@ -11,7 +11,7 @@ use rmcp::{RoleServer, ServerHandler, tool, tool_handler, tool_router};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 use yard_client::Ask;
-use yard_daemon::{Answered, TownDir};
+use yard_daemon::Answered;
 use yard_engine::agent::{Process, Registration};
 use yard_engine::command::{ClaimEnd, WorkerSays};
 use yard_engine::money::Usd;
@@ -22,7 +22,7 @@ use super::answer::{Told, told};
 use super::memory::Memory;
 use super::params;
 use crate::errors::Report;
-use crate::session::{actor, ask_town_as};
+use crate::session::{Town, actor, ask_town_as};
 
 /// The longest a call waits, so that clients do not give it up.
 const LONGEST_WAIT: u32 = 300;
@@ -39,7 +39,7 @@ Where a hint names a ym command, the tool of that name does the same.";
 
 /// The server.
 pub(super) struct Tools {
-    town: TownDir,
+    town: Town,
     memory: Mutex<Memory>,
     /// Whether the client is gone.
     is_closed: watch::Receiver<bool>,
@@ -214,7 +214,7 @@ impl Tools {
 }
 
 impl Tools {
-    pub(super) fn new(town: TownDir, memory: Memory, is_closed: watch::Receiver<bool>) -> Self {
+    pub(super) fn new(town: Town, memory: Memory, is_closed: watch::Receiver<bool>) -> Self {
         Self { town, memory: Mutex::new(memory), is_closed, router: Self::tool_router() }
     }
 

@@ -200,7 +200,8 @@ fn asked(samples: &mut Samples, world: &World, beads: usize) -> Fallible<()> {
         Ok(())
     })?;
     samples.event("status, text", FEW_TIMES, |_| {
-        let daemon = views::DaemonView { running: true, pid: Some(1), http: None };
+        let daemon =
+            views::DaemonView { running: true, pid: Some(1), http: None, tls: false, silent_pid: None };
         black_box(serde_json::to_string(&views::status(state, true, Vec::new(), daemon))?);
         Ok(())
     })?;

@@ -15,10 +15,13 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags, params};
 use yard_engine::{Seq, Timestamp};
 
+use super::folder::sync_folder_of;
+use super::rows::set_meta;
+use super::tip::{self, TipNote};
+use super::{schema, wal};
 use crate::chain::{Content, GENESIS, Sealer};
-use crate::load::{self, Link, Meta};
-use crate::tip::{self, TipNote};
-use crate::{JournalError, Lease, Reader, schema, wal};
+use crate::load::{self, Link, Log, Meta};
+use crate::{JournalError, Lease, Reader};
 
 /// A damaged journal.
 #[derive(Debug)]
@@ -96,6 +99,7 @@ impl Damage {
             Err(
                 error @ (JournalError::Missing(_)
                 | JournalError::NotAJournal
+                | JournalError::Emptied
                 | JournalError::Damaged(_)
                 | JournalError::CutOff { .. }),
             ) => return Ok(Some(Self::total(path, &error, noted))),
@@ -148,14 +152,14 @@ impl Damage {
             remove(&path)?;
             remove(&tip::note_path(&path))?;
         }
-        sync_folder(&path)?;
+        sync_folder_of(&path)?;
         Ok(Repaired { aside, loss })
     }
 }
 
 /// What is sound, and how many events of the history that leaves out. None: no state can be made of it.
 fn survey(conn: &Connection, noted: Option<Link>) -> Option<(Kept, u64)> {
-    let meta = load::meta(conn).ok();
+    let meta = conn.meta().ok();
     let file_is_sound = file_is_sound(conn);
     // A log that ends where it should, or in a file that is in order, ends with a whole transaction.
     let ends_well = |last: Link| file_is_sound || noted == Some(last);
@@ -257,7 +261,7 @@ fn salvage(damaged: &Path, mended: &Path, kept: &Kept) -> Result<(), JournalErro
     let tx = target.transaction()?;
     let mut put = tx.prepare("INSERT INTO events VALUES (?1, ?2, ?3, ?4, ?5)")?;
     if kept.last.seq > kept.base.seq {
-        load::walk(&reading, kept.base, |event, verdict| {
+        load::walk(&*reading, kept.base, |event, verdict| {
             verdict?;
             let row = event.to_row()?;
             put.execute(params![row.seq.0 as i64, event.at, row.kind, row.body, event.sum as i64])?;
@@ -270,14 +274,14 @@ fn salvage(damaged: &Path, mended: &Path, kept: &Kept) -> Result<(), JournalErro
     if kept.checkpoint.is_some() {
         let mut put = tx.prepare("INSERT INTO entities VALUES (?1, ?2, ?3, ?4)")?;
         let mut sealer = Sealer::default();
-        load::walk_entities(&reading, |entity, _| {
+        load::walk_entities(&*reading, |entity, _| {
             let body = entity.body.unwrap_or_default();
             let sum = sealer.entity(entity.kind.as_bytes(), entity.id.as_bytes(), body.as_bytes());
             put.execute(params![entity.kind, entity.id, body, sum as i64])?;
             Ok(())
         })?;
     }
-    load::set_meta(&tx, &Meta { base: kept.base, checkpoint, content: Some(content) })?;
+    set_meta(&tx, &Meta { base: kept.base, checkpoint, content: Some(content) })?;
     Ok(tx.commit()?)
 }
 
@@ -300,14 +304,8 @@ fn put_aside(path: &Path, when: Timestamp) -> Result<PathBuf, JournalError> {
         fs::hard_link(&file, &copy).or_else(|_| fs::copy(&file, &copy).map(|_| ())).map_err(failed)?;
     }
     File::open(&folder).and_then(|it| it.sync_all()).map_err(failed)?;
-    sync_folder(path)?;
+    sync_folder_of(path)?;
     Ok(folder)
-}
-
-fn sync_folder(path: &Path) -> Result<(), JournalError> {
-    let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(|error| JournalError::io("make durable the folder", folder, error))
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {

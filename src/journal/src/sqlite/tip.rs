@@ -18,30 +18,30 @@ use crate::load::Link;
 const SEED: u64 = 0x7469_7021;
 
 /// Where the note of a journal lies.
-pub(crate) fn note_path(journal: &Path) -> PathBuf {
+pub(super) fn note_path(journal: &Path) -> PathBuf {
     let mut name = journal.as_os_str().to_owned();
     name.push("-tip");
     name.into()
 }
 
 /// What the note of a journal says; nothing if there is none that can be read.
-pub(crate) fn read(journal: &Path) -> Option<Link> {
+pub(super) fn read(journal: &Path) -> Option<Link> {
     decode(&std::fs::read(note_path(journal)).ok()?)
 }
 
 /// The writer's note.
-pub(crate) struct TipNote {
+pub(super) struct TipNote {
     path: PathBuf,
     file: Option<File>,
 }
 
 impl TipNote {
-    pub(crate) fn of(journal: &Path) -> Self {
+    pub(super) fn of(journal: &Path) -> Self {
         Self { path: note_path(journal), file: None }
     }
 
     /// Notes that the log ends here now. A note that cannot be written stays behind, which only means that it says less.
-    pub(crate) fn write(&mut self, tip: Link) {
+    pub(super) fn write(&mut self, tip: Link) {
         if self.file.is_none() {
             let mut open = OpenOptions::new();
             self.file = open.write(true).create(true).truncate(false).mode(0o600).open(&self.path).ok();

@@ -8,28 +8,48 @@ use std::path::Path;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, OptionalExtension, params};
 use yard_engine::Seq;
 
+use super::rows::set_meta;
+use super::tip::{self, TipNote};
+use super::wal::{self, WalKeeper};
+use super::{OtherDisk, schema};
 use crate::chain::Sealer;
-use crate::load::{self, Link, Meta};
-use crate::tip::{self, TipNote};
-use crate::wal::{self, WalKeeper};
-use crate::{EntityRow, JournalError, Loaded, OtherDisk, Piece, Row, schema};
+use crate::load::{self, Link, Log, Meta};
+use crate::{EntityRow, JournalError, Loaded, Piece, Row};
 
 /// The WAL is overwritten, not shrunk, unless one huge transaction has blown it up beyond this size (in bytes).
 const WAL_KEPT: i64 = 64 << 20;
 
-/// The event log, open for writing. The caller holds the town's [`Lease`](crate::Lease).
-pub struct Journal {
-    pub(crate) conn: Connection,
-    pub(crate) wal: WalKeeper,
+/// The event log in a file, open for writing.
+pub(crate) struct SqliteJournal {
+    pub(super) conn: Connection,
+    pub(super) wal: WalKeeper,
     sealer: Sealer,
     tip: Link,
     /// None on another disk than the system's.
     note: Option<TipNote>,
 }
 
-impl Journal {
+impl SqliteJournal {
+    /// Makes an empty journal, readable by its owner only, unless there is one, or was one.
+    pub(crate) fn create(path: &Path) -> Result<(), JournalError> {
+        if tip::read(path).is_some_and(|noted| noted.seq > Seq(0)) {
+            Ok(())
+        } else {
+            schema::create_file(path)
+        }
+    }
+
+    /// Refuses a place where there is no journal, and no trace of one.
+    pub(crate) fn must_exist(path: &Path) -> Result<(), JournalError> {
+        if path.exists() || tip::read(path).is_some() {
+            Ok(())
+        } else {
+            Err(JournalError::Missing(path.to_owned()))
+        }
+    }
+
     /// Opens the journal, and creates it (readable by its owner only) where there is none.
-    pub fn open(path: &Path) -> Result<Self, JournalError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, JournalError> {
         let noted = tip::read(path);
         match noted {
             // It was there: an empty one in its place would be a town that has forgotten everything.
@@ -38,14 +58,19 @@ impl Journal {
             }
             Some(_) | None => schema::create_file(path)?,
         }
+        wal::spare(path)?;
         let conn = wal::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        // Until it is known to be whole, nothing may be taken away of it: a person may find more than we do.
+        wal::keep_on_close(&conn, true)?;
+        look_over(&conn, noted)?;
         let mut journal = Self::open_with(conn, path, None, noted)?;
+        wal::keep_on_close(&journal.conn, false)?;
         journal.note = Some(TipNote::of(path));
         Ok(journal)
     }
 
     /// Opens or creates the journal on another disk than the system's.
-    pub fn open_on(disk: OtherDisk, path: &Path) -> Result<Self, JournalError> {
+    pub(crate) fn open_on(disk: OtherDisk, path: &Path) -> Result<Self, JournalError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         Self::open_with(wal::connect_on(disk, path, flags)?, path, Some(disk), None)
     }
@@ -56,59 +81,44 @@ impl Journal {
         disk: Option<OtherDisk>,
         noted: Option<Link>,
     ) -> Result<Self, JournalError> {
-        schema::inspect(&conn)?;
-        // SQLite opens what it may not write for reading only, without a word.
-        if conn.is_readonly(MAIN_DB)? {
-            return Err(JournalError::Readonly("it is write-protected".to_owned()));
-        }
-        let mode: String = conn.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
-        if mode != "wal" {
-            return Err(JournalError::Readonly(format!(
-                "its file system allows only journal mode {mode:?}, not \"wal\""
-            )));
-        }
-        conn.pragma_update(None, "synchronous", "full")?;
-        conn.pragma_update(None, "journal_size_limit", WAL_KEPT)?;
-        conn.pragma_update(None, "cache_size", -32 * 1024)?;
-        make_sure(&conn)?;
-        schema::ensure(&mut conn)?;
+        prepare(&mut conn).map_err(|error| error.with_cause(&conn))?;
         let wal = WalKeeper::watch(&mut conn, path, disk)?;
-        let tip = load::tip(&conn, &load::meta(&conn)?, noted)?;
+        let tip = load::tip(&conn, &conn.meta()?, noted)?;
         Ok(Self { conn, wal, sealer: Sealer::default(), tip, note: None })
     }
 
     /// Prepares for many appends, beside them: for whoever stays.
-    pub fn settle_in(&self) {
+    pub(crate) fn settle_in(&self) {
         self.wal.make_room();
     }
 
     /// The last checkpoint and all events after it, verified. Appends continue from what was read.
-    pub fn load(&mut self) -> Result<Loaded, JournalError> {
+    pub(crate) fn load(&mut self) -> Result<Loaded, JournalError> {
         let tx = self.conn.unchecked_transaction()?;
         // Only we write: what was noted is what we know.
-        let (loaded, tip) = load::load(&tx, Some(self.tip))?;
+        let (loaded, tip) = load::load(&*tx, Some(self.tip))?;
         tx.finish()?;
         self.tip = tip;
         Ok(loaded)
     }
 
     /// The same, handed out as it is read. What was handed out before an error counts for nothing.
-    pub fn load_in_pieces(&mut self, take: &mut dyn FnMut(Piece)) -> Result<(), JournalError> {
+    pub(crate) fn load_in_pieces(&mut self, take: &mut dyn FnMut(Piece)) -> Result<(), JournalError> {
         let tx = self.conn.unchecked_transaction()?;
-        let (_, tip) = load::load_in_pieces(&tx, Some(self.tip), take)?;
+        let (_, tip) = load::load_in_pieces(&*tx, Some(self.tip), take)?;
         tx.finish()?;
         self.tip = tip;
         Ok(())
     }
 
     /// Gives back the memory that only a busy writer needs.
-    pub fn rest(&self) {
+    pub(crate) fn rest(&self) {
         // Whatever cannot be given back is kept.
         let _ = self.conn.execute_batch("PRAGMA shrink_memory");
     }
 
     /// Stores rows that continue the log, all or none. They are durable when this returns.
-    pub fn append(&mut self, rows: &[Row]) -> Result<(), JournalError> {
+    pub(crate) fn append(&mut self, rows: &[Row]) -> Result<(), JournalError> {
         if rows.is_empty() {
             return Ok(());
         }
@@ -139,11 +149,11 @@ impl Journal {
     }
 
     /// Stores what has changed since the last checkpoint, and that the entities now stand at event `seq`.
-    pub fn checkpoint(&mut self, seq: Seq, changed: &[EntityRow]) -> Result<(), JournalError> {
+    pub(crate) fn checkpoint(&mut self, seq: Seq, changed: &[EntityRow]) -> Result<(), JournalError> {
         let to = self.tip.seq;
         let sealer = &mut self.sealer;
         let stored = transact(&self.conn, &self.wal, |conn| {
-            let meta = load::meta(conn)?;
+            let meta = conn.meta()?;
             let from = meta.checkpoint;
             let mut content = meta.content.unwrap_or_default();
             if seq < from || seq > to {
@@ -174,18 +184,18 @@ impl Journal {
                     remove.execute([kind, id])?;
                 }
             }
-            load::set_meta(conn, &Meta { checkpoint: seq, content: Some(content), ..meta })
+            set_meta(conn, &Meta { checkpoint: seq, content: Some(content), ..meta })
         });
         self.settle(stored)
     }
 
     /// The last event in the log; 0 if there never was one.
-    pub fn last_seq(&self) -> Seq {
+    pub(crate) fn last_seq(&self) -> Seq {
         self.tip.seq
     }
 
     /// After a transaction: keeps the WAL short.
-    pub(crate) fn settle<T>(&mut self, stored: Result<T, JournalError>) -> Result<T, JournalError> {
+    pub(super) fn settle<T>(&mut self, stored: Result<T, JournalError>) -> Result<T, JournalError> {
         match &stored {
             Ok(_) => self.wal.tidy(),
             Err(JournalError::Full) => self.wal.hurry(),
@@ -195,10 +205,40 @@ impl Journal {
     }
 }
 
-impl Drop for Journal {
+impl Drop for SqliteJournal {
     fn drop(&mut self) {
         self.wal.close(&self.conn);
     }
+}
+
+/// Looks whether the log goes as far as it was noted, and changes nothing.
+fn look_over(conn: &Connection, noted: Option<Link>) -> Result<(), JournalError> {
+    let tx = conn.unchecked_transaction()?;
+    let is_blank = schema::inspect(&tx)? == schema::Found::Blank;
+    if !is_blank {
+        load::tip(&*tx, &tx.meta()?, noted)?;
+    }
+    Ok(tx.finish()?)
+}
+
+/// Makes the connection a writer's, and the file a journal of today's format.
+fn prepare(conn: &mut Connection) -> Result<(), JournalError> {
+    schema::inspect(conn)?;
+    // SQLite opens what it may not write for reading only, without a word.
+    if conn.is_readonly(MAIN_DB)? {
+        return Err(JournalError::Readonly("it is write-protected".to_owned()));
+    }
+    let mode: String = conn.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(JournalError::Readonly(format!(
+            "its file system allows only journal mode {mode:?}, not \"wal\""
+        )));
+    }
+    conn.pragma_update(None, "synchronous", "full")?;
+    conn.pragma_update(None, "journal_size_limit", WAL_KEPT)?;
+    conn.pragma_update(None, "cache_size", -32 * 1024)?;
+    make_sure(conn)?;
+    schema::ensure(conn)
 }
 
 /// Makes durable what a process that died has left in the WAL, before anybody acts upon it: it may have died because it
@@ -220,7 +260,7 @@ fn make_sure(conn: &Connection) -> Result<(), JournalError> {
 }
 
 /// Runs `work` in one transaction: committed and durable if it succeeds, otherwise without a trace.
-pub(crate) fn transact<T>(
+pub(super) fn transact<T>(
     conn: &Connection,
     wal: &WalKeeper,
     work: impl FnOnce(&Connection) -> Result<T, JournalError>,
@@ -233,8 +273,10 @@ pub(crate) fn transact<T>(
         conn.prepare_cached(sql)?.execute([])?;
         Ok(())
     };
-    let done =
-        run("BEGIN IMMEDIATE").and_then(|()| work(conn)).and_then(|value| run("COMMIT").map(|()| value));
+    let done = run("BEGIN IMMEDIATE")
+        .and_then(|()| work(conn))
+        .and_then(|value| wal.make_name_durable().map(|()| value))
+        .and_then(|value| run("COMMIT").map(|()| value));
     done.map_err(|error| {
         let error = error.with_cause(conn);
         if matches!(error, JournalError::Fsync) {
@@ -271,7 +313,7 @@ mod tests {
     #[test]
     fn an_append_without_room_leaves_nothing_and_may_be_made_again() {
         let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::open(&folder.path().join("journal.db")).unwrap();
+        let mut journal = SqliteJournal::open(&folder.path().join("journal.db")).unwrap();
         journal.append(&[row(1, 10)]).unwrap();
         let pages = journal.conn.pragma_query_value(None, "page_count", |it| it.get::<_, i64>(0)).unwrap();
         let limit = |conn: &Connection, pages: i64| {
@@ -290,7 +332,7 @@ mod tests {
     #[test]
     fn after_a_failed_fsync_nothing_more_is_promised() {
         let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::open(&folder.path().join("journal.db")).unwrap();
+        let mut journal = SqliteJournal::open(&folder.path().join("journal.db")).unwrap();
         journal.wal.set_fsync_failed();
         assert!(matches!(journal.append(&[row(1, 10)]), Err(JournalError::Fsync)));
         assert!(matches!(journal.checkpoint(Seq(0), &[]), Err(JournalError::Fsync)));

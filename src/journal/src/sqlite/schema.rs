@@ -5,7 +5,7 @@
 //! Format 2 added what the entities come to (`entities`, `digest`) and a seal over the row; the first writer that opens a
 //! journal of format 1 adds them, and readers do without until then.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -13,9 +13,11 @@ use std::path::Path;
 use rusqlite::{Connection, TransactionBehavior};
 use yard_engine::Seq;
 
+use super::folder::sync_folder_of;
+use super::rows::set_meta;
 use crate::JournalError;
 use crate::chain::{Content, GENESIS};
-use crate::load::{self, Link, Meta};
+use crate::load::{self, Link, Log, Meta};
 
 /// The version of the tables this program reads and writes.
 pub const SCHEMA_VERSION: i64 = 2;
@@ -28,7 +30,7 @@ const APPLICATION_ID: i64 = 0x7961_7264;
 
 /// What is in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(super) enum Found {
     /// Nothing yet: a new file, or one whose creation was interrupted.
     Blank,
     /// Older tables, which can be read as they are.
@@ -38,7 +40,7 @@ pub(crate) enum Found {
 }
 
 /// Looks at a file without changing it. Refuses what is newer or not ours.
-pub(crate) fn inspect(conn: &Connection) -> Result<Found, JournalError> {
+pub(super) fn inspect(conn: &Connection) -> Result<Found, JournalError> {
     let pragma = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let (id, version) = (pragma("application_id")?, pragma("user_version")?);
     if id == APPLICATION_ID {
@@ -57,20 +59,16 @@ pub(crate) fn inspect(conn: &Connection) -> Result<Found, JournalError> {
 
 /// Creates an empty file that only its owner may read, unless there is one. An existing file is not opened:
 /// closing it again would drop the locks SQLite holds on it elsewhere in this process.
-pub(crate) fn create_file(path: &Path) -> Result<(), JournalError> {
+pub(super) fn create_file(path: &Path) -> Result<(), JournalError> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(_) => {
-            let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let synced = File::open(folder).and_then(|folder| folder.sync_all());
-            synced.map_err(|error| JournalError::io("make durable the folder", folder, error))
-        }
+        Ok(_) => sync_folder_of(path),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(JournalError::io("create the journal", path, error)),
     }
 }
 
 /// Creates the tables in a blank file, or brings older ones up to date, all or nothing.
-pub(crate) fn ensure(conn: &mut Connection) -> Result<(), JournalError> {
+pub(super) fn ensure(conn: &mut Connection) -> Result<(), JournalError> {
     if inspect(conn)? == Found::Current {
         return Ok(());
     }
@@ -118,12 +116,12 @@ fn bring_up_to_date(conn: &Connection) -> Result<(), JournalError> {
         }
         Err(JournalError::CorruptEntity { kind: entity.kind, id: entity.id })
     })?;
-    let meta = Meta { content: Some(content), ..load::meta(conn)? };
+    let meta = Meta { content: Some(content), ..conn.meta()? };
     conn.execute_batch(&format!(
         "ALTER TABLE meta ADD COLUMN entities INTEGER NOT NULL DEFAULT 0;
          ALTER TABLE meta ADD COLUMN digest INTEGER NOT NULL DEFAULT 0;
          ALTER TABLE meta ADD COLUMN seal INTEGER NOT NULL DEFAULT 0;
          PRAGMA user_version = {SCHEMA_VERSION};"
     ))?;
-    load::set_meta(conn, &meta)
+    set_meta(conn, &meta)
 }

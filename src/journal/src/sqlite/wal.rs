@@ -5,8 +5,9 @@
 //! from ever starting over, so a last, small pass runs in the writer's turn; the next append then overwrites the
 //! WAL from its beginning instead of growing it.
 
+use std::cell::Cell;
 use std::ffi::c_int;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use rusqlite::hooks::Wal;
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
+use super::folder::sync_folder_of;
 use crate::JournalError;
 
 /// Frames (pages) after which the WAL is copied back: 8 MB, which one region of the wal-index covers.
@@ -39,12 +41,29 @@ const PLENTY: u64 = 16;
 
 /// Opens a connection that checkpoints only when told to, and when it is the last one to close. (Then SQLite also
 /// deletes the WAL. Keeping it was slower: the next command had to read it all, to find nothing new.)
-pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, JournalError> {
+pub(super) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, JournalError> {
     prepare(Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?)
 }
 
+/// Refuses a file that was emptied while its WAL was not: SQLite would delete the WAL, which may hold all there is.
+pub(super) fn spare(path: &Path) -> Result<(), JournalError> {
+    let is_empty = fs::metadata(path).is_ok_and(|it| it.len() == 0);
+    if is_empty && has_wal(path) { Err(JournalError::Emptied) } else { Ok(()) }
+}
+
+/// Whether there is a WAL with anything in it beside the journal.
+pub(super) fn has_wal(path: &Path) -> bool {
+    fs::metadata(wal_of(path)).is_ok_and(|it| it.len() > 0)
+}
+
+/// Says whether a connection leaves the WAL as it is when it is the last one to close.
+pub(super) fn keep_on_close(conn: &Connection, keep: bool) -> Result<(), JournalError> {
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep)?;
+    Ok(())
+}
+
 /// The same on another disk.
-pub(crate) fn connect_on(disk: OtherDisk, path: &Path, flags: OpenFlags) -> Result<Connection, JournalError> {
+pub(super) fn connect_on(disk: OtherDisk, path: &Path, flags: OpenFlags) -> Result<Connection, JournalError> {
     prepare(Connection::open_with_flags_and_vfs(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX, disk.vfs)?)
 }
 
@@ -84,11 +103,13 @@ impl Shared {
 }
 
 /// The writer's side of the arrangement.
-pub(crate) struct WalKeeper {
+pub(super) struct WalKeeper {
     path: PathBuf,
     /// None in real life.
     disk: Option<OtherDisk>,
     limit: u32,
+    /// The WAL's name is on the disk.
+    named: Cell<bool>,
     shared: Arc<Shared>,
     /// Started when first needed: most commands never write that much.
     thread: Option<(SyncSender<()>, JoinHandle<()>)>,
@@ -98,7 +119,7 @@ pub(crate) struct WalKeeper {
 
 impl WalKeeper {
     /// Watches the commits of the writer's connection.
-    pub(crate) fn watch(
+    pub(super) fn watch(
         conn: &mut Connection,
         path: &Path,
         disk: Option<OtherDisk>,
@@ -116,27 +137,45 @@ impl WalKeeper {
             seen.frames.store(frames.max(0) as u32, Relaxed);
             Ok(())
         }))?;
-        Ok(Self { path: path.to_owned(), disk, limit, shared, thread: None, own: None })
+        Ok(Self {
+            path: path.to_owned(),
+            disk,
+            limit,
+            named: Cell::new(false),
+            shared,
+            thread: None,
+            own: None,
+        })
     }
 
     /// The writer's turn: while the guard lives, no last pass runs.
-    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
+    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
         self.shared.turn()
     }
 
     /// Whether an fsync has failed.
-    pub(crate) fn fsync_failed(&self) -> bool {
+    pub(super) fn fsync_failed(&self) -> bool {
         self.shared.fsync_failed.load(Relaxed)
     }
 
     /// Remembers that an fsync has failed.
-    pub(crate) fn set_fsync_failed(&self) {
+    pub(super) fn set_fsync_failed(&self) {
         self.shared.fsync_failed.store(true, Relaxed);
+    }
+
+    /// Makes the WAL's name durable, once: what is committed to a file whose name a power cut takes away is lost. SQLite
+    /// would sync the folder by itself, but takes no notice if that fails, so it is told not to (`.cargo/config.toml`).
+    pub(super) fn make_name_durable(&self) -> Result<(), JournalError> {
+        if self.disk.is_none() && !self.named.get() {
+            sync_folder_of(&self.path)?;
+            self.named.set(true);
+        }
+        Ok(())
     }
 
     /// Writes the WAL in advance, on a thread of its own: overwriting a file costs one write per sync, and making it
     /// longer costs several. A failure costs only that.
-    pub(crate) fn make_room(&self) {
+    pub(super) fn make_room(&self) {
         if self.disk.is_some() {
             return;
         }
@@ -152,7 +191,7 @@ impl WalKeeper {
     }
 
     /// After a commit: asks for a round if one is due. Never waits.
-    pub(crate) fn tidy(&mut self) {
+    pub(super) fn tidy(&mut self) {
         let frames = self.shared.frames.load(Relaxed);
         if frames < self.limit {
             self.shared.due.store(self.limit, Relaxed);
@@ -162,7 +201,7 @@ impl WalKeeper {
     }
 
     /// Asks for a round whatever the length: on a full disk, a WAL that starts over may be just the missing space.
-    pub(crate) fn hurry(&mut self) {
+    pub(super) fn hurry(&mut self) {
         self.shared.due.store(0, Relaxed);
         self.nudge();
     }
@@ -186,7 +225,7 @@ impl WalKeeper {
     }
 
     /// Ends the thread, then copies what is left so that the database file is complete by itself.
-    pub(crate) fn close(&mut self, writer: &Connection) {
+    pub(super) fn close(&mut self, writer: &Connection) {
         if let Some((ask, thread)) = self.thread.take() {
             drop(ask);
             let _ = thread.join();
@@ -195,10 +234,7 @@ impl WalKeeper {
         // A failure costs nothing: the WAL is still there, and whoever opens the journal next reads it.
         let _ = if self.fsync_failed() {
             // A disk that fails to sync gets no chance to replace what it has already stored.
-            writer
-                .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
-                .map(|_| ())
-                .map_err(Into::into)
+            keep_on_close(writer, true)
         } else {
             pass(writer).map(|_| ())
         };
@@ -206,7 +242,7 @@ impl WalKeeper {
 }
 
 /// Where SQLite keeps the WAL of a database.
-pub(crate) fn wal_of(path: &Path) -> PathBuf {
+pub(super) fn wal_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
     name.into()
@@ -296,7 +332,7 @@ fn pass(conn: &Connection) -> Result<(u32, u32), JournalError> {
 
 /// Copies a WAL that somebody has left behind into the database, and empties it; whether there was one. What is copied is
 /// durable then, but the WAL may come back as it was until the next commit.
-pub(crate) fn start_over(writer: &Connection) -> Result<bool, JournalError> {
+pub(super) fn start_over(writer: &Connection) -> Result<bool, JournalError> {
     let (frames, _) = pass(writer)?;
     if frames > 0 {
         writer.wal_checkpoint_v2(Some(MAIN_DB), CheckpointMode::TRUNCATE)?;

@@ -1,0 +1,268 @@
+//! A town whose journal is in a PostgreSQL server: leaders that die or stand still, servers that restart, other hosts, and
+//! the way there and back.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+use yard_tests::postgres::PostgresServer;
+use yard_tests::town::{Ran, Town, ran, wait_until, ym_binary};
+
+use crate::crashes::{add_load, check_load, lines};
+
+/// A daemon, which may lead or stand by.
+struct Daemon(Child);
+
+impl Daemon {
+    fn start(town: &Town) -> Self {
+        let mut command = town.command(["--daemon"]);
+        let log = fs::File::options().create(true).append(true).open(town.root().join("daemon.log"));
+        let log = log.expect("the log can be written");
+        command.stdout(Stdio::null()).stderr(log);
+        Self(command.spawn().expect("the daemon can be run"))
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    fn send(&self, signal: Signal) {
+        kill(Pid::from_raw(self.pid() as i32), signal).expect("it is there");
+    }
+
+    /// Waits for its end and gives its exit code.
+    fn end(&mut self) -> Option<i32> {
+        self.0.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn log(town: &Town) -> String {
+    fs::read_to_string(town.root().join("daemon.log")).unwrap_or_default()
+}
+
+fn town_on(server: &PostgresServer) -> Town {
+    Town::with_store(&server.url("yard"))
+}
+
+fn serves(town: &Town, daemon: &Daemon) -> bool {
+    let pid = format!("pid={}", daemon.pid());
+    log(town).lines().any(|line| line.contains(" serving ") && line.ends_with(&pid))
+}
+
+fn rounds() -> usize {
+    if std::env::var_os("YM_TEST_FULL").is_some() { 50 } else { 3 }
+}
+
+#[test]
+fn a_standby_takes_over_from_a_leader_that_died_or_stood_still_and_no_bead_is_lost_or_run_twice() {
+    let server = PostgresServer::start();
+    let town = town_on(&server);
+    let rounds = rounds();
+    let beads = 60 * rounds;
+    town.set("scheduler.max_polecats", "4");
+    town.set("retry.crash.max_attempts", "1");
+    add_load(&town, beads);
+    let ended = town.root().join("ended");
+    let mut leader = Daemon::start(&town);
+    wait_until("the first daemon serves", || serves(&town, &leader));
+    let mut slowest = Duration::ZERO;
+    for round in 0..rounds {
+        let mut standby = Daemon::start(&town);
+        wait_until("the second stands by", || {
+            log(&town).contains(&format!("(pid {}) serves the town", leader.pid()))
+        });
+        wait_until("some beads end", || lines(&ended).len() >= (round + 1) * beads / (rounds + 2));
+        let since = Instant::now();
+        let stands_still = round % 2 == 0;
+        leader.send(if stands_still { Signal::SIGSTOP } else { Signal::SIGKILL });
+        wait_until("the standby serves", || serves(&town, &standby));
+        slowest = slowest.max(since.elapsed());
+        if stands_still {
+            let before = lines(&ended).len();
+            wait_until("work goes on", || lines(&ended).len() > before || lines(&ended).len() == beads);
+            leader.send(Signal::SIGCONT);
+            assert_eq!(leader.end(), Some(1), "it finds itself replaced: {}", log(&town));
+            assert!(log(&town).contains("the town is no longer ours"));
+        }
+        std::mem::swap(&mut leader, &mut standby);
+    }
+    let _ = writeln!(std::io::stderr(), "{rounds} takeovers, the slowest after {slowest:?}");
+    let waited = town.run(["--json", "wait", "--all"]);
+    assert_eq!(waited.code, 1, "some beads fail by design: {}", waited.stderr);
+    assert_eq!(waited.json()["stuck"], json!([]));
+    town.run(["stop"]).ok();
+    assert_eq!(leader.end(), Some(0));
+    check_load(&town, beads);
+    assert_eq!(town.json(["journal", "check"])["sound"], true);
+}
+
+#[test]
+fn a_leader_outlives_restarts_of_the_server_under_load() {
+    let mut server = PostgresServer::start();
+    let town = town_on(&server);
+    let (beads, restarts) = if std::env::var_os("YM_TEST_FULL").is_some() { (400, 20) } else { (80, 2) };
+    town.set("scheduler.max_polecats", "4");
+    town.set("retry.crash.max_attempts", "1");
+    add_load(&town, beads);
+    let ended = town.root().join("ended");
+    let mut leader = Daemon::start(&town);
+    for restart in 1..=restarts {
+        wait_until("some beads end", || lines(&ended).len() >= restart * beads / (restarts + 2));
+        server.crash_and_restart();
+    }
+    let waited = town.run(["--json", "wait", "--all"]);
+    assert_eq!(waited.json()["stuck"], json!([]), "{}", log(&town));
+    town.run(["stop"]).ok();
+    assert_eq!(leader.end(), Some(0), "it served all the time: {}", log(&town));
+    check_load(&town, beads);
+}
+
+#[test]
+fn a_standby_takes_over_at_once_when_the_leader_leaves() {
+    let server = PostgresServer::start();
+    let town = town_on(&server);
+    let mut leader = Daemon::start(&town);
+    wait_until("it serves", || serves(&town, &leader));
+    let standby = Daemon::start(&town);
+    wait_until("the second stands by", || log(&town).contains("standing by"));
+    town.run(["add", "--name", "first", "--", "true"]).ok();
+    town.run(["wait", "--all"]).ok();
+    leader.send(Signal::SIGTERM);
+    assert_eq!(leader.end(), Some(0));
+    wait_until("the standby serves", || serves(&town, &standby));
+    town.await_daemon(standby.pid());
+    town.run(["add", "--name", "second", "--", "true"]).ok();
+    town.run(["wait", "--all"]).ok();
+    assert_eq!(town.events(Some("bead.closed")).len(), 2);
+    town.run(["stop"]).ok();
+}
+
+#[test]
+fn commands_work_without_a_daemon() {
+    let server = PostgresServer::start();
+    let town = town_on(&server);
+    assert!(!town.root().join(".yardmaster/journal.db").exists());
+    town.run(["add", "--name", "one", "--", "true"]).ok();
+    town.run(["wait", "--all"]).ok();
+    assert_eq!(town.events(Some("bead.closed")).len(), 1);
+    let report = town.json(["doctor"]);
+    let of = |name: &str| {
+        report["checks"].as_array().and_then(|all| all.iter().find(|it| it["name"] == name).cloned())
+    };
+    let store = of("store").expect("it looks at the store");
+    // The test's server may forget what a power cut takes, and the doctor says so.
+    assert!(
+        store["message"].as_str().is_some_and(|it| it.starts_with("PostgreSQL ") && it.contains("fsync off")),
+        "{store}"
+    );
+    assert_eq!(of("journal").expect("it looks at the journal")["status"], "ok");
+    let refused = town.run(["--json", "config", "set", "store", "sqlite"]);
+    assert_eq!(refused.error_code(), "store-empty");
+}
+
+#[test]
+fn a_town_moves_to_a_database_and_back_and_never_begins_anew() {
+    let server = PostgresServer::start();
+    let url = server.url("moved");
+    let mut town = Town::new();
+    town.run(["add", "--name", "one", "--", "true"]).ok();
+    town.run(["wait", "--all"]).ok();
+    assert_eq!(town.refused(["config", "set", "store", &url]), "store-empty");
+    town.start_daemon();
+    assert_eq!(town.refused(["journal", "copy", &url]), "served");
+    assert_eq!(town.refused(["config", "set", "store", &url]), "served");
+    town.stop_daemon();
+    let before = town.events(None);
+    town.run(["journal", "copy", &url]).ok();
+    town.run(["config", "set", "store", &url]).ok();
+    assert_eq!(town.events(None), before);
+    town.start_daemon();
+    town.run(["add", "--name", "two", "--", "true"]).ok();
+    town.run(["wait", "--all"]).ok();
+    town.stop_daemon();
+    let there = town.events(None);
+    assert_ne!(town.run(["--json", "journal", "copy", &url]).code, 0, "what is there is not written over");
+    town.run(["journal", "copy", "sqlite"]).ok();
+    town.run(["config", "set", "store", "sqlite"]).ok();
+    assert_eq!(town.events(None), there);
+    assert_eq!(town.json(["journal", "check"])["sound"], true);
+    town.run(["add", "--name", "three", "--", "true"]).ok();
+    let third = town.run(["config", "set", "store", &url]);
+    assert_ne!(third.code, 0, "the database holds less by now: {}", third.stdout);
+}
+
+/// Runs a command as if on a host of another name.
+fn on_another_host(town: &Town, args: &[&str]) -> Ran {
+    let mut command = Command::new("unshare");
+    if !nix::unistd::geteuid().is_root() {
+        command.args(["--user", "--map-current-user"]);
+    }
+    command.args(["--uts", "sh", "-c", "hostname another-host && exec \"$@\"", "sh"]).arg(ym_binary());
+    command.args(args).env("YM_TOWN", town.root()).env("USER", "tester").stdin(Stdio::null());
+    ran(command.output().expect("unshare can be run"))
+}
+
+#[test]
+fn a_command_on_another_host_reads_and_is_told_who_serves() {
+    let server = PostgresServer::start();
+    let town = town_on(&server);
+    let mut leader = Daemon::start(&town);
+    wait_until("it serves", || serves(&town, &leader));
+    town.run(["bead", "add", "something", "--id", "y-1"]).ok();
+    // Its own copy of the directory: no socket of ours is in it.
+    let copy = tempfile::tempdir().expect("a directory");
+    let folder = copy.path().join(".yardmaster");
+    fs::create_dir(&folder).expect("a folder");
+    fs::copy(town.root().join(".yardmaster/config.toml"), folder.join("config.toml")).expect("a copy");
+    let there = Town::found(copy.path());
+    let seen = on_another_host(&there, &["--json", "status"]).ok().json();
+    assert_eq!(seen["daemon"]["pid"], leader.pid());
+    let shown = on_another_host(&there, &["--json", "show", "y-1"]).ok().json();
+    assert_eq!(shown["id"], "y-1");
+    let refused = on_another_host(&there, &["--json", "bead", "add", "more"]);
+    assert_eq!(refused.error_code(), "served-elsewhere");
+    let error = refused.json()["error"].clone();
+    let host = nix::unistd::gethostname().expect("a name").to_string_lossy().into_owned();
+    let hint = error["hint"].as_str().unwrap_or_default();
+    assert!(error["message"].as_str().is_some_and(|it| it.contains(&host)), "{error}");
+    assert!(hint.contains(&format!("ssh {host} ym --town {}", shown_path(town.root()))), "{error}");
+    town.run(["stop"]).ok();
+    assert_eq!(leader.end(), Some(0));
+}
+
+fn shown_path(path: &Path) -> String {
+    path.canonicalize().expect("it is there").to_string_lossy().into_owned()
+}
+
+#[test]
+fn a_password_is_neither_shown_nor_taken_into_the_config() {
+    let town = Town::new();
+    let address = "postgres://ann:s3cret@localhost/yards?schema=shop";
+    let refused = town.run(["config", "set", "store", address]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.contains(".pgpass"), "{}", refused.stderr);
+    let config = town.root().join(".yardmaster/config.toml");
+    fs::write(&config, format!("store = \"{address}\"\n")).expect("written");
+    for args in [
+        &["config", "get", "store"][..],
+        &["config", "list"],
+        &["status"],
+        &["doctor"],
+        &["--json", "journal", "check"],
+    ] {
+        let Ran { stdout, stderr, .. } = town.run(args);
+        assert!(!format!("{stdout}{stderr}").contains("s3cret"), "{args:?}: {stdout}{stderr}");
+    }
+}
