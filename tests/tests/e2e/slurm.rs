@@ -189,9 +189,11 @@ fn preempted_between_its_steps(town: &Town) {
     std::fs::write(&go, "").expect("a file");
     town.await_state("y-urgent", "closed");
     town.await_state("y-long", "closed");
-    let ends = outcomes(town, "y-long");
+    let mut ends = outcomes(town, "y-long");
+    // A controller that is slow to answer makes it try again.
+    ends.retain(|end| end["how"] != "never-ran");
     assert_eq!((ends.len(), &ends[0]["reason"]), (2, &json!("cooperative_preemption")), "{ends:?}");
-    let second = town.run(["logs", "y-long@2"]).ok().stdout;
+    let second = town.run(["logs", "y-long"]).ok().stdout;
     assert_eq!(second, "two\n", "it goes on where it was");
 }
 
