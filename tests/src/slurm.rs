@@ -17,6 +17,8 @@ const TRIES: u32 = 3;
 /// How many nodes it has, and how many processors each of them says it has.
 const NODES: usize = 2;
 const CPUS: usize = 8;
+/// How many jobs of one processor run at the same time.
+pub const CPUS_IN_ALL: usize = NODES * CPUS;
 
 /// A running cluster.
 #[derive(Debug)]

@@ -83,11 +83,18 @@ impl Ran {
     }
 }
 
+/// What the towns of the whole suite stand on, if not on files and processes of this machine: `tests/run --full` says so.
+fn suite_on(what: &str) -> bool {
+    std::env::var_os("YM_TEST_ON").is_some_and(|on| on == what)
+}
+
 /// A throw-away town.
 #[derive(Debug)]
 pub struct Town {
     /// Where its jobs run, if it has any.
     cluster: Option<Cluster>,
+    /// Where its journal is, if it has a server of its own.
+    server: Option<PostgresServer>,
     dir: Option<TempDir>,
     root: PathBuf,
     daemon: Option<Child>,
@@ -100,30 +107,52 @@ impl Default for Town {
 }
 
 impl Town {
-    /// An empty town with one rig `yard`, prefix `y`.
+    /// An empty town with one rig `yard`, prefix `y`, on what the suite runs on.
     pub fn new() -> Self {
-        let dir = tempfile::Builder::new().prefix("ym-test-").tempdir().expect("a temporary directory");
-        let root = dir.path().join("yard");
         if let Some(url) = STORE.with_borrow_mut(|next| next.as_mut().map(|next| next())) {
             return Self::with_store(&url);
         }
-        let town = Self { cluster: None, root: root.clone(), dir: Some(dir), daemon: None };
-        town.run(["init", root.to_str().expect("utf-8"), "--prefix", "y"]).ok();
+        if suite_on("postgres") {
+            let server = PostgresServer::start();
+            let mut town = Self::with_store(&server.url("yard"));
+            town.server = Some(server);
+            return town;
+        }
+        let mut town = Self::here();
+        if suite_on("slurm") {
+            town.cluster = Some(Cluster::start());
+            let config = town.root.join(".yardmaster/config.toml");
+            std::fs::write(config, "[worker]\nexecutor = \"slurm\"\n").expect("the config is ours");
+        }
         town
+    }
+
+    /// The same, whose journal is a file and whose workers are processes here, for tests of just these.
+    pub fn here() -> Self {
+        Self::made(&[])
     }
 
     /// The same, whose journal is kept there.
     pub fn with_store(url: &str) -> Self {
+        Self::made(&["--store", url])
+    }
+
+    fn made(options: &[&str]) -> Self {
         let dir = tempfile::Builder::new().prefix("ym-test-").tempdir().expect("a temporary directory");
         let root = dir.path().join("yard");
-        let town = Self { cluster: None, root: root.clone(), dir: Some(dir), daemon: None };
-        town.run(["init", root.to_str().expect("utf-8"), "--prefix", "y", "--store", url]).ok();
+        let mut town = Self::found(&root);
+        town.dir = Some(dir);
+        let init = ["init", root.to_str().expect("utf-8"), "--prefix", "y"];
+        town.run(init.iter().chain(options)).ok();
         town
     }
 
     /// The same, whose workers run by this executor; with a cluster of its own, if that needs one.
     pub fn with_executor(executor: &str) -> Self {
-        let mut town = Self::new();
+        if suite_on("slurm") && executor == "local" {
+            return Self::new();
+        }
+        let mut town = if suite_on("slurm") { Self::here() } else { Self::new() };
         town.set("worker.executor", executor);
         town.cluster = (executor == "slurm").then(Cluster::start);
         town
@@ -143,14 +172,14 @@ impl Town {
 
     /// A town in a given empty directory.
     pub fn at(root: &Path) -> Self {
-        let town = Self { cluster: None, root: root.to_owned(), dir: None, daemon: None };
+        let town = Self::found(root);
         town.run(["init", root.to_str().expect("utf-8"), "--prefix", "y"]).ok();
         town
     }
 
     /// A town that somebody else has made.
     pub fn found(root: &Path) -> Self {
-        Self { cluster: None, root: root.to_owned(), dir: None, daemon: None }
+        Self { cluster: None, server: None, root: root.to_owned(), dir: None, daemon: None }
     }
 
     /// The town's directory.

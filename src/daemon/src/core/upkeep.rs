@@ -8,6 +8,7 @@ use yard_client::{Reply, ServerRole};
 use yard_engine::dispatch::{Dispatch, StopReason};
 use yard_engine::{DispatchId, Settings, Timestamp, Tx};
 use yard_journal::JournalError;
+use yard_workers::Recovered;
 
 use super::{Core, DRAIN_SLACK, Drain, LOOK_AROUND, SCAN_SLICE, SHIMS_KEPT, ScanFrom};
 use crate::input::ReplyTo;
@@ -202,11 +203,21 @@ impl Core {
         })
     }
 
+    /// How many workers go on without us. The end of one that could not be recorded, on a full disk, is known to its claim.
+    fn workers_left(&mut self) -> usize {
+        let workers = self.store.state().live_workers();
+        let mut live: Vec<DispatchId> = workers.map(|it| it.id.clone()).collect();
+        if self.read_only.is_some() {
+            live.retain(|id| matches!(self.pool.recover(id), Ok(Recovered::Adopted { .. }) | Err(_)));
+        }
+        live.len()
+    }
+
     pub(crate) fn leave(&mut self) {
         if let Err(error) = self.store.checkpoint_if_due(true) {
             warn!(%error, "no checkpoint on leaving");
         }
-        let left = self.store.state().live_workers().count();
+        let left = self.workers_left();
         if let Some(drain) = self.drain.take() {
             let still_running: BTreeMap<&str, usize> = BTreeMap::from([("still_running", left)]);
             for reply_to in drain.reply_to {

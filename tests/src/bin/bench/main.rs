@@ -7,6 +7,7 @@
 mod accounts;
 mod agents;
 mod bare;
+mod cluster;
 mod cold;
 mod console;
 mod contest;
@@ -166,6 +167,8 @@ enum What {
     },
     /// How often a second the journal commits, in a file and in PostgreSQL.
     Stores,
+    /// Jobs on a Slurm cluster, next to a bare script that submits the same to it.
+    Cluster,
     /// Orders sent to agents, next to agents that look for work every 30 seconds.
     Agents,
     /// One measurement of `stage`, in a process of its own for the sake of its peak memory.
@@ -270,6 +273,7 @@ fn one(what: &What, effort: &Effort) -> Fallible<usize> {
         What::Console { beads } => Ok(console::run(*beads)? + screen::run(*beads)?),
         What::Tasks { writers } => tasks::run(writers),
         What::Stores => stores::run(effort),
+        What::Cluster => cluster::run(effort),
         What::Agents => Ok(agents::run()),
         What::All | What::StageCase { .. } | What::Pass(_) => Ok(0),
     }
@@ -295,6 +299,7 @@ fn title(what: &What) -> &'static str {
         What::Console { .. } => "The console",
         What::Tasks { .. } => "Tasks over HTTP",
         What::Stores => "The journal in a file and in PostgreSQL",
+        What::Cluster => "Jobs on Slurm",
         What::Agents => "Agents: push next to polling",
         What::Machine => "The machine",
         What::All | What::StageCase { .. } | What::Pass(_) => "",

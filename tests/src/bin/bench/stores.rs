@@ -8,10 +8,15 @@ use yard_tests::postgres::PostgresServer;
 
 use crate::Fallible;
 use crate::effort::Effort;
-use crate::table::{Table, met};
+use crate::report::{Verdict, verdict};
+use crate::table::{Table, met, ratio};
 
-/// Events in a turn.
-const TURNS: [u64; 3] = [1, 10, 100];
+/// Events in a turn, and the bar's name.
+const TURNS: [(u64, &str); 3] = [
+    (1, "PostgreSQL: turns of 1 event: rate vs SQLite"),
+    (10, "PostgreSQL: turns of 10 events: rate vs SQLite"),
+    (100, "PostgreSQL: turns of 100 events: rate vs SQLite"),
+];
 /// How long each is measured, one after the other, so often.
 const SPAN: Duration = Duration::from_secs(2);
 const ROUNDS: usize = 3;
@@ -39,7 +44,7 @@ pub(crate) fn run(effort: &Effort) -> Fallible<usize> {
         &["events in a turn", "SQLite", "PostgreSQL", "of SQLite's", "at least 0.5"],
     );
     let mut missed = 0;
-    for events in TURNS {
+    for (events, measure) in TURNS {
         let mut rates = [Vec::new(), Vec::new()];
         for _ in 0..ROUNDS {
             for ((_, journal), rates) in writers.iter_mut().zip(&mut rates) {
@@ -51,7 +56,14 @@ pub(crate) fn run(effort: &Effort) -> Fallible<usize> {
             rates[rates.len() / 2]
         });
         let share = postgres / sqlite;
-        missed += usize::from(share < BAR);
+        missed += verdict(Verdict {
+            measure,
+            raw: "–".to_owned(),
+            peer: "our SQLite journal 1.00".to_owned(),
+            ours: ratio(share),
+            bar: "≥ 0.5",
+            held: share >= BAR,
+        });
         table.row([
             events.to_string(),
             format!("{sqlite:.0}"),

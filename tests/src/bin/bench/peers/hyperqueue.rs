@@ -72,6 +72,24 @@ impl Runner for Wheel {
     }
 }
 
+/// The command that hands a graph over: as an array, its fastest way, where all tasks are alike and wait for nothing.
+fn job(site: &Site, graph: &Graph) -> Fallible<Vec<String>> {
+    let quiet = ["hq", "submit", "--stdout=none", "--stderr=none"];
+    if let Some(first) = graph.tasks.first()
+        && graph.tasks.iter().all(|task| task.argv == first.argv && task.after.is_empty())
+    {
+        let array = format!("--array=1-{}", graph.tasks.len());
+        return Ok(quiet.map(str::to_owned).into_iter().chain([array]).chain(first.argv.clone()).collect());
+    }
+    let mut text = String::new();
+    for (number, task) in graph.tasks.iter().enumerate() {
+        writeln!(text, "[[task]]\nid = {number}\nstdout = \"none\"\nstderr = \"none\"")?;
+        writeln!(text, "command = {:?}\ndeps = {:?}", task.argv, task.after)?;
+    }
+    std::fs::write(site.path("job.toml"), text)?;
+    Ok(words(["hq", "job", "submit-file", "job.toml"]))
+}
+
 #[derive(Default)]
 pub(super) struct Hq {
     server: Option<Child>,
@@ -87,14 +105,9 @@ impl Runner for Hq {
     }
 
     fn run(&mut self, site: &Site, graph: &Graph) -> Fallible<Spent> {
-        let mut text = String::new();
-        for (number, task) in graph.tasks.iter().enumerate() {
-            writeln!(text, "[[task]]\nid = {number}\nstdout = \"none\"\nstderr = \"none\"")?;
-            writeln!(text, "command = {:?}\ndeps = {:?}", task.argv, task.after)?;
-        }
-        std::fs::write(site.path("job.toml"), text)?;
+        let job = job(site, graph)?;
         let began = Instant::now();
-        site.call(&["hq", "job", "submit-file", "job.toml"])?;
+        site.call(&job)?;
         let submit = began.elapsed();
         let slots = site.slots.to_string();
         let mut worker =
