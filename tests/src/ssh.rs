@@ -91,6 +91,12 @@ impl Sshd {
         format!("ssh://127.0.0.1:{}{}", self.port, dir.display())
     }
 
+    /// The same, whatever the host is called.
+    pub fn environment_for_every_host(&self) -> [(&'static str, String); 2] {
+        let [(name, ssh), bin] = self.environment();
+        [(name, format!("{ssh} -o HostName=127.0.0.1 -p {}", self.port)), bin]
+    }
+
     /// What `ym` finds the way with.
     pub fn environment(&self) -> [(&'static str, String); 2] {
         let ssh = format!("ssh -F {}", self.dir.path().join("ssh_config").display());

@@ -111,6 +111,8 @@ impl From<AskError> for Report {
                 Self::new(code, lost.to_string())
             }
             AskError::Town(error) => error.into(),
+            AskError::Elsewhere(ref leader) => Self::new("served-elsewhere", error.to_string())
+                .hint(super::session::to_be_said_there(leader)),
             AskError::Store(error) => Self::new("journal", error.to_string()).hint("ym doctor looks into it"),
         }
     }

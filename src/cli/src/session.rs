@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
-use yard_client::{Ask, Connection, Document, Place, Request};
+use yard_client::{Ask, Connection, Document, Place, Request, SshTown};
 use yard_daemon::{Answered, AskError, NoTown, TownDir};
 use yard_engine::Command;
+use yard_journal::Holder;
 
 use crate::errors::Report;
 use crate::output::Out;
@@ -128,13 +129,46 @@ pub(crate) fn ask_town_as(
 ) -> Result<Answered, Report> {
     let request = Request { actor, ask };
     match town {
-        Town::Here(town) => Ok(yard_daemon::ask(town, &request, each)?),
-        Town::There(place) => {
-            let mut connection = Connection::to(place).map_err(AskError::from)?;
-            let (document, notices) = connection.ask(&request, each).map_err(AskError::from)??;
-            Ok(Answered { document, notices })
-        }
+        Town::Here(town) => match yard_daemon::ask(town, &request, each) {
+            Err(AskError::Elsewhere(leader)) => {
+                ask_there(&reach(&leader)?, &request, each).map_err(|report| out_of_reach(&leader, report))
+            }
+            answered => Ok(answered?),
+        },
+        Town::There(place) => ask_there(place, &request, each),
     }
+}
+
+fn ask_there(
+    place: &Place,
+    request: &Request,
+    each: &mut dyn FnMut(Box<RawValue>) -> bool,
+) -> Result<Answered, Report> {
+    let mut connection = Connection::to(place).map_err(AskError::from)?;
+    let (document, notices) = connection.ask(request, each).map_err(AskError::from)??;
+    Ok(Answered { document, notices })
+}
+
+/// The way to whoever serves a town of ours on another host.
+pub(crate) fn reach(leader: &Holder) -> Result<Place, Report> {
+    let (host, town) = (leader.host.as_deref(), leader.town.as_deref());
+    let found = SshTown::on(host.unwrap_or_default(), town.unwrap_or_default());
+    found.map(Place::Ssh).map_err(|_| AskError::Elsewhere(leader.clone()).into())
+}
+
+/// What went wrong on that way, and what can be done without it.
+fn out_of_reach(leader: &Holder, report: Report) -> Report {
+    if report.code() != "unreachable" {
+        return report;
+    }
+    let message = format!("the town is served by {leader}, and this host does not get there: {report}");
+    Report::new("served-elsewhere", message).hint(to_be_said_there(leader))
+}
+
+/// What a person would type instead.
+pub(crate) fn to_be_said_there(leader: &Holder) -> String {
+    let (host, town) = (leader.host.as_deref().unwrap_or("HOST"), leader.town.as_deref().unwrap_or("DIR"));
+    format!("ssh {host} ym --town {town} …; what only looks works here too")
 }
 
 /// The town in a directory that somebody named.

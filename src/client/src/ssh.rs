@@ -69,6 +69,11 @@ impl SshTown {
         Ok(Self { address: address.to_owned(), host, port, path, unattended: false })
     }
 
+    /// A directory on a host, as somebody who is there names both.
+    pub fn on(host: &str, dir: &str) -> Result<Self, BadPlace> {
+        Self::parse(&format!("{SCHEME}{host}{}", dir.replace('%', "%25")))
+    }
+
     /// The address as it was given.
     pub fn address(&self) -> &str {
         &self.address
@@ -276,6 +281,15 @@ mod tests {
         assert_eq!((town.host(), town.port), ("::1", None));
         let path = |text: &str| SshTown::parse(text).expect("an address").path().to_owned();
         assert_eq!((path("ssh://h/~/x").as_str(), path("ssh://h/~").as_str()), ("./x", "."));
+    }
+
+    #[test]
+    fn a_directory_is_named_as_it_is_called_there() {
+        let town = SshTown::on("yard-2", "/srv/100% my town").expect("a town");
+        assert_eq!((town.host(), town.path()), ("yard-2", "/srv/100% my town"));
+        for (host, dir) in [("-oProxyCommand=x", "/t"), ("", "/t"), ("h", "t"), ("h;id", "/t")] {
+            assert!(SshTown::on(host, dir).is_err(), "{host} {dir}");
+        }
     }
 
     #[test]

@@ -49,6 +49,9 @@ pub enum AskError {
     /// The journal cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Whoever serves the town does so on another host, and takes commands there.
+    #[error("the town is served by {0}, which only takes commands there")]
+    Elsewhere(Holder),
 }
 
 /// Whether it will be gone in a moment.
@@ -56,14 +59,13 @@ fn is_passing(holder: &Holder) -> bool {
     matches!(holder.role, Some(Role::Command) | None)
 }
 
-/// Somebody serves the town whose socket is on another host.
-fn served_elsewhere(holder: &Holder) -> Refusal {
-    let (host, town) = (holder.host.as_deref().unwrap_or("HOST"), holder.town.as_deref().unwrap_or("DIR"));
-    Refusal::new(
-        "served-elsewhere",
-        format!("the town is served by {holder}, which only takes commands there"),
-    )
-    .hint(format!("ssh {host} ym --town {town} …; what only looks works here too"))
+/// Whether the journal alone has no answer, whoever can open it.
+fn needs_a_server(ask: &Ask) -> bool {
+    match ask {
+        Ask::Events { query } => query.follow,
+        Ask::Wait { .. } | Ask::AgentWait { .. } | Ask::Attach { .. } | Ask::Past | Ask::Stop { .. } => true,
+        _ => false,
+    }
 }
 
 type Each<'a> = &'a mut dyn FnMut(Box<RawValue>) -> bool;
@@ -74,6 +76,11 @@ pub fn ask(town: &TownDir, request: &Request, each: Each<'_>) -> Result<Answered
     loop {
         if let Some(answered) = ask_server(town, request, each)? {
             return Ok(answered);
+        }
+        if needs_a_server(&request.ask)
+            && let Some(leader) = town.leader_elsewhere()
+        {
+            return Err(AskError::Elsewhere(leader));
         }
         match &request.ask {
             Ask::Events { query } => return read_events(town, query, each),
@@ -100,7 +107,7 @@ pub fn ask(town: &TownDir, request: &Request, each: Each<'_>) -> Result<Answered
         }
         match town.try_lease(Role::Command) {
             Err(LeaseError::Held(holder)) if holder.is_elsewhere() && !is_passing(&holder) => {
-                return Err(served_elsewhere(&holder).into());
+                return Err(AskError::Elsewhere(holder));
             }
             Ok(lease) => return last_word(serve_one(town, lease, request.clone())?, each),
             Err(LeaseError::Held(holder)) if Instant::now() > patience => {

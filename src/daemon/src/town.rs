@@ -158,6 +158,12 @@ impl TownDir {
         Lease::holder(self.store().ok()?)
     }
 
+    /// Who serves the town on another host, if that is known.
+    pub fn leader_elsewhere(&self) -> Option<Holder> {
+        let stays = |holder: &Holder| matches!(holder.role, Some(Role::Daemon | Role::Console));
+        self.holder().filter(|holder| holder.is_elsewhere() && stays(holder))
+    }
+
     /// The config file; it need not exist.
     pub fn config(&self) -> PathBuf {
         self.folder().join("config.toml")

@@ -10,7 +10,10 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
+use tempfile::TempDir;
 use yard_tests::postgres::PostgresServer;
+use yard_tests::ssh::Sshd;
+use yard_tests::terminal::{Terminal, WIDE};
 use yard_tests::town::{Ran, Town, ran, wait_until, ym_binary};
 
 use crate::crashes::{add_load, check_load, lines};
@@ -203,36 +206,50 @@ fn a_town_moves_to_a_database_and_back_and_never_begins_anew() {
     assert_ne!(third.code, 0, "the database holds less by now: {}", third.stdout);
 }
 
-/// Runs a command as if on a host of another name.
-fn on_another_host(town: &Town, args: &[&str]) -> Ran {
-    let mut command = Command::new("unshare");
-    if !nix::unistd::geteuid().is_root() {
-        command.args(["--user", "--map-current-user"]);
-    }
-    command.args(["--uts", "sh", "-c", "hostname another-host && exec \"$@\"", "sh"]).arg(ym_binary());
-    command.args(args).env("YM_TOWN", town.root()).env("USER", "tester").stdin(Stdio::null());
+/// How a command is run as if on a host of another name.
+fn elsewhere() -> Vec<&'static str> {
+    let user = if nix::unistd::geteuid().is_root() { &[][..] } else { &["--user", "--map-current-user"] };
+    let script = ["--uts", "sh", "-c", "hostname another-host && exec \"$@\"", "sh"];
+    ["unshare"].iter().chain(user).chain(&script).copied().collect()
+}
+
+/// Runs a command of `ym` there, with this way to other hosts.
+fn on_another_host(town: &Town, ssh: &[(&str, String)], args: &[&str]) -> Ran {
+    let words = elsewhere();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).arg(ym_binary()).args(args).envs(ssh.iter().cloned());
+    command.env("YM_TOWN", town.root()).env("USER", "tester").stdin(Stdio::null());
     ran(command.output().expect("unshare can be run"))
 }
 
-#[test]
-fn a_command_on_another_host_reads_and_is_told_who_serves() {
-    let server = PostgresServer::start();
-    let town = town_on(&server);
-    let mut leader = Daemon::start(&town);
-    wait_until("it serves", || serves(&town, &leader));
-    town.run(["bead", "add", "something", "--id", "y-1"]).ok();
-    // Its own copy of the directory: no socket of ours is in it.
+/// What another host has of a town whose journal is in a database: its config.
+fn copy_of_config(town: &Town) -> (TempDir, Town) {
     let copy = tempfile::tempdir().expect("a directory");
     let folder = copy.path().join(".yardmaster");
     fs::create_dir(&folder).expect("a folder");
     fs::copy(town.root().join(".yardmaster/config.toml"), folder.join("config.toml")).expect("a copy");
     let there = Town::found(copy.path());
-    let seen = on_another_host(&there, &["--json", "status"]).ok().json();
+    (copy, there)
+}
+
+#[test]
+fn a_command_on_another_host_reads_and_is_told_who_serves_if_it_does_not_get_there() {
+    let server = PostgresServer::start();
+    let town = town_on(&server);
+    let mut leader = Daemon::start(&town);
+    wait_until("it serves", || serves(&town, &leader));
+    town.run(["bead", "add", "something", "--id", "y-1"]).ok();
+    let (_copy, there) = copy_of_config(&town);
+    let no_way = [("YM_SSH", "ssh -F none -o ProxyCommand=false".to_owned())];
+    let seen = on_another_host(&there, &no_way, &["--json", "status"]).ok().json();
     assert_eq!(seen["daemon"]["pid"], leader.pid());
-    let shown = on_another_host(&there, &["--json", "show", "y-1"]).ok().json();
+    let shown = on_another_host(&there, &no_way, &["--json", "show", "y-1"]).ok().json();
     assert_eq!(shown["id"], "y-1");
-    let refused = on_another_host(&there, &["--json", "bead", "add", "more"]);
-    assert_eq!(refused.error_code(), "served-elsewhere");
+    for asks in [&["bead", "add", "more"][..], &["wait", "--all"], &["add", "--", "true"]] {
+        let refused = on_another_host(&there, &no_way, &[&["--json"], asks].concat());
+        assert_eq!(refused.error_code(), "served-elsewhere", "{asks:?}");
+    }
+    let refused = on_another_host(&there, &no_way, &["--json", "bead", "add", "more"]);
     let error = refused.json()["error"].clone();
     let host = nix::unistd::gethostname().expect("a name").to_string_lossy().into_owned();
     let hint = error["hint"].as_str().unwrap_or_default();
@@ -240,6 +257,39 @@ fn a_command_on_another_host_reads_and_is_told_who_serves() {
     assert!(hint.contains(&format!("ssh {host} ym --town {}", shown_path(town.root()))), "{error}");
     town.run(["stop"]).ok();
     assert_eq!(leader.end(), Some(0));
+}
+
+#[test]
+fn commands_and_consoles_on_another_host_reach_the_leader() {
+    let server = PostgresServer::start();
+    let (town, sshd) = (town_on(&server), Sshd::start());
+    town.set("retry.crash.max_attempts", "1");
+    let mut leader = Daemon::start(&town);
+    wait_until("it serves", || serves(&town, &leader));
+    let (_copy, there) = copy_of_config(&town);
+    let way = sshd.environment_for_every_host();
+    let ask = |args: &[&str]| on_another_host(&there, &way, args).ok();
+    let add = ["add", "-q", "--id", "y-far", "--", "sh", "-c", "echo written; exit 3"];
+    assert_eq!(ask(&add).stdout, "y-far\n");
+    let waited = on_another_host(&there, &way, &["--json", "wait", "y-far"]);
+    assert_eq!((waited.code, &waited.json()["failed"]), (1, &json!(["y-far"])), "{waited:?}");
+    assert_eq!(ask(&["logs", "y-far"]).stdout, "written\n");
+    assert_eq!(town.state_of("y-far"), "failed");
+    ask(&["config", "set", "scheduler.max_polecats", "7"]);
+    assert_eq!(town.run(["config", "get", "scheduler.max_polecats"]).ok().stdout, "7\n");
+    let words: Vec<String> = elsewhere().into_iter().map(|word| format!("'{word}'")).collect();
+    let env = way.each_ref().map(|(name, value)| format!("{name}='{value}'")).join(" ");
+    let script = format!("YM_TOWN= {env} exec {} \"$YM\" --town {}", words.join(" "), there.root().display());
+    let mut console = Terminal::script(&there, &script, WIDE);
+    console.until("a live console", |screen| screen.lines().next().unwrap_or_default().contains("LIVE"));
+    console.shows("y-far");
+    town.run(["bead", "add", "seen at once", "--id", "y-new"]).ok();
+    console.shows("y-new");
+    console.press(&["q"]);
+    console.left_with(0);
+    ask(&["stop"]);
+    assert_eq!(leader.end(), Some(0));
+    assert_eq!(there.run(["--json", "status"]).ok().json()["daemon"]["running"], false);
 }
 
 fn shown_path(path: &Path) -> String {

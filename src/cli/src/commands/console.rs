@@ -21,7 +21,7 @@ use super::relay::NOBODY_SERVES;
 use crate::args::DemoArgs;
 use crate::errors::Report;
 use crate::output::Out;
-use crate::session::Session;
+use crate::session::{Session, reach};
 
 pub(super) fn console(session: &mut Session, wishes: Wishes) -> Done {
     let look = Look::choose(&wishes, |name| std::env::var(name).ok())
@@ -66,6 +66,11 @@ fn open_afar(place: Place, naming: Vec<OsString>, look: Look) -> Done {
 /// Opens the console on a town, and leaves the town as the user says.
 pub(super) fn open(town: &TownDir, look: Look, greeting: Option<String>) -> Done {
     let embedded: Arc<Mutex<Option<Embedded>>> = Arc::default();
+    if let Some(leader) = town.leader_elsewhere() {
+        let place = reach(&leader)?;
+        let naming = vec!["--town".into(), place.to_string().into()];
+        return open_afar(place, naming, look);
+    }
     let served =
         Connection::open(&town.folder()).is_ok_and(|server| server.hello().role.dispatches_by_itself());
     let serve: Option<Box<dyn FnOnce() -> Result<(), String> + Send>> = if served {

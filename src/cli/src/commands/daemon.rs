@@ -10,13 +10,13 @@ use serde::Deserialize;
 use yard_client::{Ask, Connection, Hello, Lost, Place};
 use yard_daemon::{AskError, DaemonError, TownDir};
 use yard_engine::DispatchId;
-use yard_journal::{Holder, Role};
+use yard_journal::Role;
 
 use super::Done;
 use crate::args::ColorChoice;
 use crate::errors::Report;
 use crate::output::Out;
-use crate::session::{Session, Town};
+use crate::session::{Session, Town, reach};
 
 /// How long a stopped daemon may take to be gone.
 const GONE: Duration = Duration::from_secs(10);
@@ -57,7 +57,10 @@ impl From<DaemonError> for Report {
 /// Stops whoever serves the town; nobody there is as good as stopped.
 pub(super) fn stop(session: &mut Session, timeout: Option<Duration>, leave_running: bool) -> Done {
     let town = match session.asked()? {
-        Town::Here(town) => town,
+        Town::Here(town) => match town.leader_elsewhere() {
+            Some(leader) => return stop_there(session, &reach(&leader)?, timeout, leave_running),
+            None => town,
+        },
         Town::There(place) => return stop_there(session, &place, timeout, leave_running),
     };
     let Some(server) = server_of(&town)?.filter(|hello| hello.role.dispatches_by_itself()) else {
@@ -127,11 +130,7 @@ fn server_of(town: &TownDir) -> Result<Option<Hello>, Report> {
             Err(error @ Lost::OtherVersion { .. }) => return Err(AskError::from(error).into()),
             Err(_) => {}
         }
-        let holder = town.holder();
-        if let Some(holder) = holder.as_ref().filter(|holder| holder.is_elsewhere()) {
-            return Err(elsewhere(holder));
-        }
-        match holder.and_then(|holder| holder.role.zip(holder.pid)) {
+        match town.holder().and_then(|holder| holder.role.zip(holder.pid)) {
             None | Some((Role::Command, _)) => return Ok(None),
             Some((role, pid)) if Instant::now() > patience => {
                 let message = format!("the {role} (pid {pid}) does not answer");
@@ -142,13 +141,6 @@ fn server_of(town: &TownDir) -> Result<Option<Hello>, Report> {
             Some(_) => std::thread::sleep(Duration::from_millis(20)),
         }
     }
-}
-
-/// Only whoever is on that host reaches it.
-fn elsewhere(holder: &Holder) -> Report {
-    let (host, town) = (holder.host.as_deref().unwrap_or("HOST"), holder.town.as_deref().unwrap_or("DIR"));
-    Report::new("served-elsewhere", format!("the town is served by {holder}"))
-        .hint(format!("ssh {host} ym --town {town} stop"))
 }
 
 fn said(session: &mut Session, changed: bool, message: &str) -> Done {

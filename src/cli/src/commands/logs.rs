@@ -12,7 +12,7 @@ use yard_engine::DispatchId;
 use super::{Done, newlines};
 use crate::errors::Report;
 use crate::output::Out;
-use crate::session::Session;
+use crate::session::{Session, reach};
 
 /// How often a followed log is looked at.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
@@ -30,6 +30,10 @@ pub(super) fn logs(session: &mut Session, id: &str, follow: bool, lines: Option<
     }
     let (mut older, mut current) = both(Path::new(&view.path))?;
     let silent = current.is_none() && older.is_none();
+    if silent && let Some(leader) = session.town()?.leader_elsewhere() {
+        session.go_to(reach(&leader)?, Vec::new());
+        return super::logs_there::logs(session, id, follow, lines);
+    }
     if silent && !(follow && (view.live || view.goes_on)) {
         session.out.notice(&format!("{} has no output yet", view.dispatch_id));
         return Ok(0);
