@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use yard_client::views::{DaemonView, WaitView};
 use yard_client::{Ask, Connection, Document, Lost, Reply, Request};
 use yard_engine::{Refusal, Standing, Tx};
-use yard_journal::{Holder, JournalError, LeaseError, Role};
+use yard_journal::{Holder, JournalError, LeaseError, Role, Store};
 
 use crate::clock::instant_after;
 use crate::config;
@@ -22,6 +22,8 @@ use crate::town::TownDir;
 
 /// How long to wait before trying again when somebody else has the town for a moment.
 const TRY_AGAIN: Duration = Duration::from_millis(5);
+/// The longest wait before a lease in a database is asked for again: many who do so at once slow down whoever has it.
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 /// How often `wait` looks when nobody serves the town.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -73,9 +75,14 @@ type Each<'a> = &'a mut dyn FnMut(Box<RawValue>) -> bool;
 /// Asks whoever serves the town; otherwise opens it, for as long as this takes.
 pub fn ask(town: &TownDir, request: &Request, each: Each<'_>) -> Result<Answered, AskError> {
     let patience = Instant::now() + LEASE_PATIENCE;
+    let (mut pause, mut next_try) = (TRY_AGAIN, Instant::now());
     loop {
         if let Some(answered) = ask_server(town, request, each)? {
             return Ok(answered);
+        }
+        if Instant::now() < next_try {
+            std::thread::sleep(TRY_AGAIN);
+            continue;
         }
         if needs_a_server(&request.ask)
             && let Some(leader) = town.leader_elsewhere()
@@ -114,7 +121,12 @@ pub fn ask(town: &TownDir, request: &Request, each: Each<'_>) -> Result<Answered
                 let message = format!("the town is held by {holder}, which does not answer");
                 return Err(Refusal::new("busy", message).hint("ym doctor looks into it").into());
             }
-            Err(LeaseError::Held(_)) => std::thread::sleep(TRY_AGAIN),
+            Err(LeaseError::Held(_)) => {
+                next_try = Instant::now() + pause;
+                if matches!(town.store(), Ok(Store::Postgres(_))) {
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
             Err(error) => return Err(DaemonError::Lease(error).into()),
         }
     }

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use tracing::{error, info, warn};
-use yard_client::{Reply, Request, ServerRole};
+use yard_client::{Connection, Reply, Request, ServerRole};
 use yard_journal::{Holder, JournalError, Lease, LeaseError, Role};
 
 use crate::core::{Core, OpenError};
@@ -91,7 +91,8 @@ pub(crate) fn lasting_lease(town: &TownDir, role: Role) -> Result<Lease, DaemonE
             Ok(lease) => return Ok(lease),
             Err(LeaseError::Held(holder)) => {
                 let passing = matches!(holder.role, Some(Role::Command) | None);
-                if !passing || Instant::now() > patience {
+                let waits = passing || may_have_died(town, &holder);
+                if !waits || Instant::now() > patience {
                     return Err(DaemonError::Served(Box::new(holder)));
                 }
                 std::thread::sleep(Duration::from_millis(10));
@@ -99,6 +100,12 @@ pub(crate) fn lasting_lease(town: &TownDir, role: Role) -> Result<Lease, DaemonE
             Err(error) => return Err(DaemonError::Lease(error)),
         }
     }
+}
+
+/// Whether only a heartbeat that has not run out yet speaks for somebody of this host: a row outlives whoever holds it.
+fn may_have_died(town: &TownDir, holder: &Holder) -> bool {
+    let by_heartbeat = matches!(town.store(), Ok(yard_journal::Store::Postgres(_)));
+    by_heartbeat && !holder.is_elsewhere() && Connection::open(&town.folder()).is_err()
 }
 
 /// Under systemd, says how the service stands; elsewhere does nothing.

@@ -18,10 +18,7 @@ const FILE: &str = "leader";
 /// From now on only the orders of this leader are carried out.
 pub(crate) fn raise(run_dir: &Path, leader: &str) -> io::Result<()> {
     let beside = run_dir.join(format!("{FILE}.{}", std::process::id()));
-    let mut open = OpenOptions::new();
-    let mut file = open.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    file.write_all(leader.as_bytes())?;
-    file.sync_all()?;
+    write_durably(&beside, leader.as_bytes())?;
     fs::rename(&beside, run_dir.join(FILE))
 }
 
@@ -35,9 +32,50 @@ pub(crate) fn is_down_for(run_dir: &Path, leader: Option<&[u8]>) -> io::Result<b
     }
 }
 
+/// Makes an order of an earlier leader one of this leader, who follows it from now on. Variables lie in that file as a
+/// process has them.
+pub(crate) fn take_over_order(environment: &Path, leader: &str) -> io::Result<()> {
+    let block = match fs::read(environment) {
+        Ok(block) => block,
+        // Nothing was handed over yet.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let name = format!("{VARIABLE}=").into_bytes();
+    let mut own: Vec<u8> = Vec::new();
+    for entry in block.split_inclusive(|byte| *byte == 0).filter(|entry| !entry.starts_with(&name)) {
+        own.extend_from_slice(entry);
+    }
+    own.extend_from_slice(&name);
+    own.extend_from_slice(leader.as_bytes());
+    own.push(0);
+    let beside = environment.with_extension(format!("env.{}", std::process::id()));
+    write_durably(&beside, &own)?;
+    fs::rename(&beside, environment)
+}
+
+fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut open = OpenOptions::new();
+    let mut file = open.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_order_that_waits_becomes_the_next_leaders() {
+        let run = tempfile::tempdir().expect("a directory");
+        let order = run.path().join("y-a@1.env");
+        take_over_order(&order, "second").expect("there is none yet");
+        assert!(!order.exists());
+        fs::write(&order, b"A=1\0YM_LEADER=first\0B=\0").expect("written");
+        take_over_order(&order, "second").expect("taken over");
+        assert_eq!(fs::read(&order).expect("readable"), b"A=1\0B=\0YM_LEADER=second\0");
+        assert_eq!(fs::read_dir(run.path()).expect("readable").count(), 1, "nothing is left beside it");
+    }
 
     #[test]
     fn only_the_last_leaders_orders_count() {

@@ -71,7 +71,8 @@ fn a_pause_while_a_pass_runs_is_never_lost() {
 
 #[test]
 fn a_second_daemon_refuses_and_names_the_first() {
-    let mut town = Town::new();
+    // In a database it would stand by.
+    let mut town = Town::here();
     let pid = town.start_daemon();
     let second = town.run(["--daemon"]);
     assert_eq!(second.code, 1);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 use yard_client::{Ask, Attached, Connection, Request};
+use yard_daemon::TownDir;
 use yard_engine::{Event, Recorded, Seq, State};
 use yard_journal::Reader;
 use yard_tests::town::{Town, wait_until};
@@ -31,7 +32,7 @@ fn much_work(town: &Town, wave: &str) -> String {
 }
 
 fn log(town: &Town) -> Reader {
-    Reader::open(&town.root().join(".yardmaster/journal.db")).expect("a journal")
+    TownDir::at(town.root()).expect("a town").reader().expect("a journal")
 }
 
 /// The last event that was cut off.

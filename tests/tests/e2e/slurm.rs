@@ -211,6 +211,9 @@ fn a_job_gives_way_between_its_steps_although_the_signal_never_comes() {
     preempted_between_its_steps(&town);
 }
 
+// Where leaders replace each other a job must find out that its new one stands by its order.
+also_on_postgres!(a_job_that_waits_in_slurm_is_adopted_by_the_next_daemon);
+
 #[test]
 fn a_job_that_waits_in_slurm_is_adopted_by_the_next_daemon() {
     let mut town = served();

@@ -30,7 +30,7 @@ fn broken(town: &Town) {
 #[test]
 fn a_cap_is_taken_back_and_set_again_with_every_comment() {
     for served in [false, true] {
-        let mut town = Town::new();
+        let mut town = Town::here();
         let text = "# ours\n[scheduler]\n# five is plenty\nmax_polecats = 5 # for now\n";
         write_config(&town, text);
         if served {
@@ -56,7 +56,7 @@ fn a_cap_is_taken_back_and_set_again_with_every_comment() {
 
 #[test]
 fn a_cap_that_a_person_has_changed_since_is_left_alone() {
-    let town = Town::new();
+    let town = Town::here();
     town.set(CAP, "16");
     write_config(&town, "scheduler.max_polecats = 20 # mine\n");
     let undone = town.json(["undo"]);
@@ -73,7 +73,7 @@ fn a_cap_that_a_person_has_changed_since_is_left_alone() {
 #[test]
 fn an_edit_that_was_taken_back_before_a_crash_is_taken_back_once() {
     // As if the daemon had been killed between the file and the log.
-    let town = Town::new();
+    let town = Town::here();
     town.set(CAP, "5");
     town.set(CAP, "16");
     write_config(&town, &config(&town).replace("16", "5"));
@@ -88,7 +88,7 @@ fn an_edit_that_was_taken_back_before_a_crash_is_taken_back_once() {
 
 #[test]
 fn a_setting_can_be_changed_when_nobody_can_be_told() {
-    let town = Town::new();
+    let town = Town::here();
     std::fs::write(town.root().join(".yardmaster/journal.db"), "not a journal").expect("damaged");
     let set = town.run(["config", "set", CAP, "3"]).ok();
     assert!(set.stderr.contains("ym undo does not know of it"), "{}", set.stderr);

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use postgres::error::SqlState;
-use postgres::{Client, NoTls};
+use postgres::{Client, Config, NoTls};
 
 use super::password::kept_password;
 use super::url::PostgresUrl;
@@ -31,13 +31,26 @@ pub(super) fn connect(url: &PostgresUrl, label: &str) -> Result<Client, JournalE
     // A host that was cut off is noticed within seconds.
     config.keepalives_idle(Duration::from_secs(2)).keepalives_interval(Duration::from_secs(1));
     config.keepalives_retries(3).tcp_user_timeout(Duration::from_secs(5));
-    let mut client = config.connect(NoTls)?;
+    let mut client = connect_when_there_is_room(&config)?;
     // A role may have other defaults. Only these make every write see the term as it is.
     client.batch_execute(&format!(
         "SET search_path TO {}; SET default_transaction_isolation TO 'read committed'",
         url.schema()
     ))?;
     Ok(client)
+}
+
+/// A server whose connections are all taken has one again in a moment: those of commands are short.
+fn connect_when_there_is_room(config: &Config) -> Result<Client, postgres::Error> {
+    let until = Instant::now() + CONNECTING;
+    loop {
+        match config.connect(NoTls) {
+            Err(error) if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS) && Instant::now() < until => {
+                std::thread::sleep(TRY_AGAIN);
+            }
+            other => return other,
+        }
+    }
 }
 
 /// Makes a session fit for writing: what it commits is on the server's disk, and a transaction that its client has

@@ -22,6 +22,7 @@ use super::table::{Job, Live, Room};
 use super::window::environment;
 use super::{LocalPool, spec_path, verdict, write_private};
 use crate::claim;
+use crate::fence;
 use crate::record::Line;
 use crate::report::{Recovered, WorkerReport};
 use crate::shim::environment_file;
@@ -182,6 +183,10 @@ impl LocalPool {
                 Finding::Revoked => return Ok(Recovered::NeverRan),
                 Finding::Alive(_) | Finding::Died(_) | Finding::Absent => {}
             }
+        }
+        if let (Some(leader), true) = (&self.leader, story.is_untaken()) {
+            // Else its shim would find that whoever ordered it is gone, and leave.
+            fence::take_over_order(&environment_file(&spec_path(path)), leader)?;
         }
         self.cluster()?;
         let job = Job {

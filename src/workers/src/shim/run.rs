@@ -53,7 +53,14 @@ pub(super) fn perform(shim: &mut Shim, dispatch: DispatchId, path: &Path, source
         // In this order: whoever replaces our leader leaves its name first, and then looks at the lock.
         match fence::is_down_for(run_dir, shim.inherited.value(fence::VARIABLE)) {
             Ok(true) => {}
-            Ok(false) => return Err("the leader that ordered it was replaced".to_owned()),
+            Ok(false) => {
+                let why = "the leader that ordered it was replaced";
+                Line::Revoked { why: why.to_owned(), at: started }.encode(&mut shim.lines);
+                // Unwritten it is as good as a shim that never came.
+                let _ = claim.append(&shim.lines);
+                shim.lines.clear();
+                return Err(why.to_owned());
+            }
             Err(error) => return Err(format!("nobody can tell whose order it is: {error}")),
         }
         let spec = load(source)?;

@@ -11,7 +11,7 @@ use super::strace::Traced;
 use crate::disk_full::{SmallDisk, where_mounting_is_allowed};
 
 fn town() -> Town {
-    let town = Town::new();
+    let town = Town::here();
     town.set("scheduler.max_polecats", "2");
     town.set("scheduler.max_dispatch_failures", "1");
     town.set("retry.crash.max_attempts", "1");

@@ -9,7 +9,7 @@ use super::share;
 use super::strace::{Traced, struck};
 
 fn town() -> (Town, Load) {
-    let town = Town::new();
+    let town = Town::here();
     town.set("scheduler.max_polecats", "2");
     town.set("retry.crash.max_attempts", "1");
     // A failure to start that counts gives the bead up.

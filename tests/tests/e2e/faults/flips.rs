@@ -52,7 +52,7 @@ fn put(town: &Town, files: &[(&str, Vec<u8>)]) {
 
 /// A town that has seen some work, ended well or by a crash, with a checkpoint or without.
 fn town(checkpoint: bool, crashed: bool) -> (Town, Vec<(&'static str, Vec<u8>)>) {
-    let mut town = Town::new();
+    let mut town = Town::here();
     town.set("scheduler.max_polecats", "2");
     let beads = if checkpoint { 360 } else { 12 };
     let line = |n| serde_json::json!({"id": format!("y-{n}"), "argv": ["true"]}).to_string();

@@ -36,7 +36,7 @@ fn journals_of_earlier_versions_say_the_same() {
     let archives = archives();
     assert!(!archives.is_empty());
     for archive in archives {
-        let town = Town::new();
+        let town = Town::here();
         let folder = town.root().join(".yardmaster");
         let golden = town.root().join("golden");
         std::fs::create_dir(&golden).expect("a directory");

@@ -9,7 +9,7 @@ use super::load::Load;
 
 /// A town in which a few things have happened, and nobody serves.
 fn town() -> Town {
-    let town = Town::new();
+    let town = Town::here();
     for id in ["y-a", "y-b", "y-c"] {
         town.shell_bead(id, "exit 0");
     }
@@ -192,7 +192,7 @@ fn a_truncated_journal_is_refused_and_its_beginning_is_kept() {
 /// What was lost may have started a worker that still runs. The bead must not run beside it.
 #[test]
 fn a_worker_that_the_repaired_journal_does_not_know_ends_before_its_bead_runs_again() {
-    let mut town = Town::new();
+    let mut town = Town::here();
     town.set("scheduler.max_polecats", "2");
     let load = Load::new(&town, 1_000_000);
     let mut add: Vec<String> = ["bead", "add", "long", "--id", "y-long", "--"].map(str::to_owned).to_vec();

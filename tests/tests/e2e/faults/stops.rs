@@ -33,7 +33,10 @@ struct Yard {
 
 impl Yard {
     fn new() -> Self {
-        let mut town = Town::new();
+        Self::of(Town::new())
+    }
+
+    fn of(mut town: Town) -> Self {
         town.set("scheduler.max_polecats", "2");
         town.set("scheduler.safety_scan", "1s");
         town.set("limits.kill_grace", "1s");
@@ -174,7 +177,8 @@ fn a_daemon_stops_although_its_fork_server_is_stopped() {
 
 #[test]
 fn a_stopped_daemon_is_named_and_goes_on() {
-    let yard = Yard::new();
+    // In a database somebody else would take over.
+    let yard = Yard::of(Town::here());
     let daemon = yard.town.daemon_pid().expect("a daemon");
     stop(daemon);
     let second = yard.town.run(["--daemon"]);

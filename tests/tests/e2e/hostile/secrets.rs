@@ -38,7 +38,7 @@ fn files_with(town: &Town, text: &str) -> Vec<String> {
 #[test]
 fn secrets_stay_where_they_belong() {
     let peer = Peer::start(|_| (500, "no".to_owned()));
-    let mut town = Town::new();
+    let mut town = Town::here();
     town.set("http.listen", "127.0.0.1:0");
     town.set("http.webhook_allow", &json!([peer.host()]).to_string());
     town.set("executor.http.base_url", &format!("http://{}", peer.host()));
