@@ -192,12 +192,15 @@ impl Town {
         let mut command = Command::new(ym_binary());
         command.args(args).env("YM_TOWN", &self.root).env("USER", "tester");
         command.env_remove("YM_ACTOR").env_remove("YM_AGENT");
-        if let Some(cluster) = &self.cluster {
-            command.env("SLURM_CONF", cluster.config());
-        }
+        command.envs(self.cluster_config().map(|config| ("SLURM_CONF", config)));
         command.current_dir(self.dir.as_ref().map_or(Path::new("/"), |d| d.path()));
         command.stdin(Stdio::null());
         command
+    }
+
+    /// Where its cluster is described, if it has one.
+    pub fn cluster_config(&self) -> Option<PathBuf> {
+        self.cluster.as_ref().map(Cluster::config)
     }
 
     /// Runs a `ym` command to its end.

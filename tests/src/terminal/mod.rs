@@ -301,7 +301,8 @@ fn read(master: &Pty, parser: &Mutex<Parser<Asked>>, gone: &AtomicBool) {
 /// A program on a town, with the environment of a fresh login.
 fn on(town: &Town, program: impl AsRef<OsStr>) -> Command {
     let home = town.root().parent().expect("a town lies somewhere");
-    clean(program, home).env("YM_TOWN", town.root()).current_dir(home)
+    let cluster = town.cluster_config().map(|config| ("SLURM_CONF", config));
+    clean(program, home).env("YM_TOWN", town.root()).envs(cluster).current_dir(home)
 }
 
 fn clean(program: impl AsRef<OsStr>, home: &Path) -> Command {
