@@ -132,6 +132,11 @@ impl Town {
         Self::made(&[])
     }
 
+    /// The same, whose workers are processes here wherever its journal is, for tests of these or of every single event.
+    pub fn local() -> Self {
+        if suite_on("slurm") { Self::here() } else { Self::new() }
+    }
+
     /// The same, whose journal is kept there.
     pub fn with_store(url: &str) -> Self {
         Self::made(&["--store", url])

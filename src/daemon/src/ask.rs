@@ -180,15 +180,21 @@ fn read_unserved(town: &TownDir, ask: &Ask) -> Result<Option<Answered>, AskError
         Tx::new(&mut state, now).settings_read(&settings);
     }
     let holder = town.holder();
-    if (state.live_workers().next().is_some() || any_news(&state, town)) && holder.is_none() {
+    // Only where its workers were started anybody can look after them.
+    let home_elsewhere = reader.led_from_elsewhere().map_err(StoreError::from)?;
+    if (state.live_workers().next().is_some() || any_news(&state, town))
+        && holder.is_none()
+        && home_elsewhere.is_none()
+    {
         return Ok(None);
     }
     let (elsewhere, silent) = match holder.filter(|holder| !is_passing(holder)) {
         Some(holder) if holder.is_elsewhere() => (Some(holder), None),
         here => (None, here),
     };
+    let elsewhere_serves = elsewhere.is_some();
     let daemon = DaemonView {
-        running: elsewhere.is_some(),
+        running: elsewhere_serves,
         pid: elsewhere.and_then(|holder| holder.pid),
         http: None,
         tls: false,
@@ -197,8 +203,16 @@ fn read_unserved(town: &TownDir, ask: &Ask) -> Result<Option<Answered>, AskError
     let desk = Desk { state: &state, town, transient: Vec::new(), daemon };
     let mut answered = last_word(vec![desk.answer(ask)], &mut |_| true)?;
     let notice = silent
+        .as_ref()
         .map(|holder| format!("{holder} has the town and does not answer: this is what the journal says"));
     answered.notices.extend(notice);
+    if let (Some(home), None) = (home_elsewhere, &silent)
+        && !elsewhere_serves
+    {
+        let notice =
+            format!("nobody serves the town, and it was last led by {home}: this is what the journal says");
+        answered.notices.push(notice);
+    }
     Ok(Some(answered))
 }
 

@@ -52,12 +52,19 @@ impl Store {
             Journal::must_exist(path)?;
         }
         let journal = lease.open_journal(store)?;
-        match followed {
+        let store = match followed {
             Some(Followed { state, checkpoint }) if state.seq() == journal.last_seq() => {
-                Ok(Self { journal, state, pending: Vec::new(), checkpoint, anew: None })
+                Self { journal, state, pending: Vec::new(), checkpoint, anew: None }
             }
-            Some(_) | None => Self::load(journal),
+            Some(_) | None => Self::load(journal)?,
+        };
+        if let Some(elsewhere) = lease.led_from_elsewhere()
+            && store.state.live_workers().next().is_some()
+        {
+            return Err(JournalError::WorkersElsewhere(elsewhere.clone()).into());
         }
+        lease.make_home()?;
+        Ok(store)
     }
 
     /// Folds a journal that is open.

@@ -88,11 +88,11 @@ impl TownDir {
         Ok(Self::in_directory(root))
     }
 
-    /// Gives a new town an empty journal, by which it is told from one that has lost its own. A database needs none.
+    /// Gives a new town an empty journal, by which it is told from one that has lost its own.
     pub fn begin_journal(&self) -> Result<(), JournalError> {
         match self.store()? {
             Store::Sqlite(path) => Journal::create(path),
-            Store::Postgres(_) => Ok(()),
+            Store::Postgres(url) => Journal::begin_in_postgres(url),
         }
     }
 

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use rusqlite::{Connection, ErrorCode, ffi};
 use yard_engine::Seq;
 
+use crate::Holder;
+
 /// Why the journal did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
@@ -32,6 +34,16 @@ pub enum JournalError {
     /// There is no journal at this place.
     #[error("there is no journal at {}: restore it from a copy, or begin anew with `ym init`", .0.display())]
     Missing(PathBuf),
+    /// The database holds the log of another town than this directory's.
+    #[error(
+        "{0} holds the log of another town than this directory's: correct `store` in the config; a town moves with `ym journal copy` and `ym config set store`"
+    )]
+    OtherTown(String),
+    /// Workers may be alive that only another directory knows.
+    #[error(
+        "workers of the town were started by {0}, and only a daemon there can tell what becomes of them: start one there, or let `ym doctor --fix` here give them up if that place is gone for good"
+    )]
+    WorkersElsewhere(Holder),
     /// The file is something else.
     #[error("the journal file is not a yardmaster journal: move it away, or restore it from a copy")]
     NotAJournal,

@@ -38,6 +38,11 @@ impl Journal {
         SqliteJournal::create(path)
     }
 
+    /// Makes an empty journal in a schema of a database, unless there is one.
+    pub fn begin_in_postgres(url: &PostgresUrl) -> Result<(), JournalError> {
+        crate::postgres::begin(url)
+    }
+
     /// Refuses a place where there is no journal, and no trace of one.
     pub fn must_exist(path: &Path) -> Result<(), JournalError> {
         SqliteJournal::must_exist(path)

@@ -74,6 +74,10 @@ impl fmt::Display for Holder {
             (Some(pid), None) => write!(f, " (pid {pid})"),
             (None, Some(host)) => write!(f, " (on {host})"),
             (None, None) => Ok(()),
+        }?;
+        match self.town.as_ref().filter(|_| self.role.is_none()) {
+            Some(town) => write!(f, " in {town}"),
+            None => Ok(()),
         }
     }
 }
@@ -99,7 +103,7 @@ pub struct Lease(Kind);
 #[derive(Debug)]
 enum Kind {
     File(#[expect(dead_code, reason = "it is locked for as long as it lives")] FileLease),
-    Row(RowLease),
+    Row(Box<RowLease>),
 }
 
 impl Lease {
@@ -107,7 +111,7 @@ impl Lease {
     pub fn try_acquire(store: impl Into<Store>, role: Role) -> Result<Self, LeaseError> {
         Ok(Self(match store.into() {
             Store::Sqlite(journal) => Kind::File(FileLease::try_acquire(&lock_beside(&journal), role)?),
-            Store::Postgres(url) => Kind::Row(RowLease::try_acquire(&url, role)?),
+            Store::Postgres(url) => Kind::Row(Box::new(RowLease::try_acquire(&url, role)?)),
         }))
     }
 
@@ -116,6 +120,22 @@ impl Lease {
         match store.into() {
             Store::Sqlite(journal) => FileLease::holder(&lock_beside(&journal)),
             Store::Postgres(url) => RowLease::holder(&url).ok().flatten(),
+        }
+    }
+
+    /// Who led the town last, if that was from another directory: only there anybody knows of its workers.
+    pub fn led_from_elsewhere(&self) -> Option<&Holder> {
+        match &self.0 {
+            Kind::File(_) => None,
+            Kind::Row(lease) => lease.led_from_elsewhere(),
+        }
+    }
+
+    /// Notes that the town is led from this directory from now on.
+    pub fn make_home(&self) -> Result<(), JournalError> {
+        match &self.0 {
+            Kind::File(_) => Ok(()),
+            Kind::Row(lease) => lease.make_home(),
         }
     }
 

@@ -25,7 +25,7 @@ pub use copy::{Copied, copy};
 pub use error::JournalError;
 pub use journal::Journal;
 pub use lease::{Holder, Lease, LeaseError, Role};
-pub use postgres::{BadUrl, PostgresUrl, Server};
+pub use postgres::{BadUrl, PostgresUrl, Server, leave_log};
 pub use query::EventQuery;
 pub use reader::Reader;
 pub use row::{EntityRow, Loaded, Piece, Row};

@@ -47,6 +47,14 @@ impl Reader {
         Ok(Self(Kind::Sqlite(SqliteReader::open_on(disk, path)?)))
     }
 
+    /// Who led the town last, if that was from another directory: only there anybody knows of its workers.
+    pub fn led_from_elsewhere(&self) -> Result<Option<Holder>, JournalError> {
+        match &self.0 {
+            Kind::Sqlite(_) => Ok(None),
+            Kind::Postgres(it) => it.led_from_elsewhere(),
+        }
+    }
+
     /// The last checkpoint and all events after it, verified.
     pub fn load(&self) -> Result<Loaded, JournalError> {
         read!(self, |log, noted| load::load(log, noted).map(|(loaded, _)| loaded))

@@ -73,7 +73,7 @@ fn never_more_workers_than_configured_and_a_changed_config_is_taken_over() {
 
 #[test]
 fn stopping_drains_and_requeues_what_ran() {
-    let mut town = Town::new();
+    let mut town = Town::local();
     town.set("scheduler.max_polecats", "2");
     town.start_daemon();
     let id = town.run(["-q", "add", "--", "sleep", "1000"]).ok().stdout.trim().to_owned();

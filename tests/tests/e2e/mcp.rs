@@ -11,7 +11,7 @@ use yard_tests::town::{Town, tool_python, ym_binary};
 
 /// A town with four beads.
 fn town(settings: &[(&str, &str)]) -> Town {
-    let town = Town::new();
+    let town = Town::local();
     for (key, value) in settings {
         town.set(key, value);
     }

@@ -292,6 +292,94 @@ fn commands_and_consoles_on_another_host_reach_the_leader() {
     assert_eq!(there.run(["--json", "status"]).ok().json()["daemon"]["running"], false);
 }
 
+#[test]
+fn whoever_has_only_the_config_looks_and_never_takes_running_work_for_lost() {
+    let server = PostgresServer::start();
+    let town = town_on(&server);
+    let mut leader = Daemon::start(&town);
+    wait_until("it serves", || serves(&town, &leader));
+    let go = town.root().join("go");
+    let script = format!("while [ ! -e '{}' ]; do sleep 0.02; done", go.display());
+    town.run(["add", "--id", "y-runs", "--", "sh", "-c", &script]).ok();
+    town.await_state("y-runs", "running");
+    let (_copy, there) = copy_of_config(&town);
+    let no_way = [("YM_SSH", "ssh -F none -o ProxyCommand=false".to_owned())];
+    leader.send(Signal::SIGKILL);
+    leader.end();
+    // Until its heartbeat has run out, and for long after.
+    wait_until("nobody leads", || {
+        let seen = on_another_host(&there, &no_way, &["--json", "status"]).ok();
+        assert_eq!(seen.json()["running"][0]["id"], "y-runs", "{seen:?}");
+        seen.stderr.contains("nobody serves the town, and it was last led by")
+    });
+    let refused = on_another_host(&there, &no_way, &["--json", "bead", "add", "more"]);
+    assert!(refused.code == 1 && refused.stdout.contains("ym doctor --fix"), "{refused:?}");
+    let daemon = on_another_host(&there, &no_way, &["--daemon"]);
+    assert!(daemon.code == 1 && daemon.stderr.contains("started by another process"), "{daemon:?}");
+    assert!(!on_another_host(&there, &no_way, &["doctor"]).stdout.contains("ok   home"));
+    fs::write(go, "").expect("a file");
+    let mut next = Daemon::start(&town);
+    town.await_state("y-runs", "closed");
+    assert_eq!(town.events(Some("dispatch.started")).len(), 1, "it ran once");
+    town.run(["stop"]).ok();
+    assert_eq!(next.end(), Some(0));
+}
+
+#[test]
+fn a_place_that_is_gone_for_good_can_be_given_up() {
+    let server = PostgresServer::start();
+    let town = town_on(&server);
+    let mut leader = Daemon::start(&town);
+    wait_until("it serves", || serves(&town, &leader));
+    town.set("retry.crash.backoff", r#"["0s"]"#);
+    town.run(["add", "--id", "y-runs", "--", "sh", "-c", "[ $YM_ATTEMPT = 2 ] || sleep 1000"]).ok();
+    town.await_state("y-runs", "running");
+    let worker = town.json(["status"])["running"][0]["pid"].as_u64().expect("a pid") as u32;
+    leader.send(Signal::SIGKILL);
+    leader.end();
+    let (_copy, there) = copy_of_config(&town);
+    for folder in ["run", "logs", "formulas"] {
+        fs::create_dir(there.root().join(".yardmaster").join(folder)).expect("a folder");
+    }
+    wait_until("the heartbeat has run out", || there.run(["doctor", "--fix"]).stdout.contains("given up"));
+    let mut next = Daemon::start(&there);
+    town.await_state("y-runs", "closed");
+    assert_eq!(town.events(Some("dispatch.started")).len(), 2, "it was tried again");
+    kill(Pid::from_raw(worker as i32), Signal::SIGKILL).expect("what was given up is still there");
+    there.run(["stop"]).ok();
+    assert_eq!(next.end(), Some(0));
+}
+
+#[test]
+fn a_schema_that_is_gone_or_another_towns_is_refused_and_harms_no_worker() {
+    let server = PostgresServer::start();
+    let (town, other) = (town_on(&server), Town::with_store(&server.url("other")));
+    let mut leader = Daemon::start(&town);
+    wait_until("it serves", || serves(&town, &leader));
+    town.run(["add", "--id", "y-runs", "--", "sleep", "1000"]).ok();
+    town.await_state("y-runs", "running");
+    let worker = town.json(["status"])["running"][0]["pid"].as_u64().expect("a pid") as u32;
+    leader.send(Signal::SIGKILL);
+    leader.end();
+    let config = town.root().join(".yardmaster/config.toml");
+    let right = fs::read_to_string(&config).expect("a config");
+    for (schema, why) in [("yardd", "there is no journal"), ("other", "another town")] {
+        fs::write(&config, right.replace("schema=yard", &format!("schema={schema}"))).expect("written");
+        for command in [&["status"][..], &["add", "--", "true"], &["--daemon"]] {
+            let refused = town.run(command);
+            assert!(refused.code == 1 && format!("{refused:?}").contains(why), "{command:?}: {refused:?}");
+        }
+    }
+    assert_eq!(other.events(Some("bead.added")).len(), 0);
+    fs::write(&config, right).expect("written");
+    let mut next = Daemon::start(&town);
+    town.await_state("y-runs", "running");
+    assert!(yard_tests::town::is_alive(worker));
+    town.run(["kill", "y-runs"]).ok();
+    town.run(["stop"]).ok();
+    assert_eq!(next.end(), Some(0));
+}
+
 fn shown_path(path: &Path) -> String {
     path.canonicalize().expect("it is there").to_string_lossy().into_owned()
 }

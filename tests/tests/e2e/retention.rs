@@ -15,7 +15,7 @@ use yard_tests::world::fold;
 const BEADS: u64 = 400;
 
 fn town_that_forgets() -> Town {
-    let town = Town::new();
+    let town = Town::local();
     town.set("scheduler.max_polecats", "8");
     town.set("scheduler.safety_scan", "100ms");
     town.set("results.ttl", "3s");

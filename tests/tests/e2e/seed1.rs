@@ -3,7 +3,7 @@
 use yard_tests::town::Town;
 
 fn gastown() -> Town {
-    let town = Town::new();
+    let town = Town::local();
     town.run(["rig", "add", "gastown", "--prefix", "gt"]).ok();
     town
 }

@@ -104,7 +104,7 @@ fn a_dry_run_changes_nothing() {
 
 #[test]
 fn unknown_things_are_named_and_change_nothing() {
-    let town = Town::new();
+    let town = Town::local();
     let before = town.events(None).len();
     assert_eq!(code_of(&town, &["y-nope"]), "unknown-bead");
     town.shell_bead("y-1", "true");

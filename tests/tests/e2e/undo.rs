@@ -98,7 +98,7 @@ fn a_setting_can_be_changed_when_nobody_can_be_told() {
 
 #[test]
 fn a_retry_is_taken_back_and_made_again() {
-    let town = Town::new();
+    let town = Town::local();
     town.set(CAP, "1");
     broken(&town);
     town.run(["scheduler", "retry", "y-1"]).ok();

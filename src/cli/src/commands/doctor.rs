@@ -63,7 +63,8 @@ pub(super) fn doctor(session: &mut Session, fix: bool) -> Done {
         space(&town),
         agents_check,
     ];
-    let checks: Vec<Check> = checks.into_iter().chain(executors::of(&town)).chain(git(&town)).collect();
+    let checks = checks.into_iter().chain(kept::home(&town, fix));
+    let checks: Vec<Check> = checks.chain(executors::of(&town)).chain(git(&town)).collect();
     let failed = checks.iter().any(|check| check.status == Status::Fail);
     if session.out.json() {
         session.out.line(serde_json::json!({"checks": checks, "agents": agents, "ok": !failed}))?;

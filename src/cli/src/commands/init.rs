@@ -50,11 +50,14 @@ pub(super) fn init(
         formula: None,
         source: source.clone(),
     };
-    let town = match make(session, &place, rig, store) {
-        Ok(town) => town,
+    let (town, joined) = match make(session, &place, rig, store) {
+        Ok(made) => made,
         Err(report) => return Err(before.take_back(&place, report)),
     };
     let root = town.root().to_string_lossy();
+    if joined {
+        return say_joined(session, &root);
+    }
     if session.out.json() {
         let mut made = serde_json::json!({"id": name, "town": root, "rig": name, "prefix": prefix});
         if let Some(source) = source {
@@ -74,6 +77,19 @@ pub(super) fn init(
             }
             None => session.out.line("Next: ym add -- CMD…, or ym bead add TITLE; ym help quickstart")?,
         }
+    }
+    Ok(0)
+}
+
+/// The town was there already, and this directory is one more place of it.
+fn say_joined(session: &mut Session, root: &str) -> Done {
+    if session.out.json() {
+        session.out.line(serde_json::json!({"id": null, "town": root, "joined": true}))?;
+    } else if !session.out.quiet() {
+        session
+            .out
+            .line(format!("{} joins the town that this store holds: ym rig list shows it", Safe(root)))?;
+        session.out.line("Its workers are known only where they were started; ym help postgres")?;
     }
     Ok(0)
 }
@@ -115,20 +131,25 @@ fn has_rig(town: &TownDir) -> Result<bool, Report> {
     }
 }
 
-fn make(session: &mut Session, place: &Path, rig: Rig, store: Option<&str>) -> Result<TownDir, Report> {
+/// Makes the town; says whether it was there already, made by another host.
+fn make(
+    session: &mut Session,
+    place: &Path,
+    rig: Rig,
+    store: Option<&str>,
+) -> Result<(TownDir, bool), Report> {
     let town = TownDir::create(place)
         .map_err(|error| Report::new("io", format!("cannot make a town in {}: {error}", place.display())))?;
     session.enter(town.clone());
     if let Some(store) = store {
         store::choose(&town, store)?;
-        // Another host has made the town, and this one only joins it.
         if has_rig(&town)? {
-            return Ok(town);
+            return Ok((town, true));
         }
     }
     town.begin_journal()?;
     session.command(Command::RigAdd { rig })?;
-    Ok(town)
+    Ok((town, false))
 }
 
 /// What was there before, so that a failed attempt takes back only what it made.

@@ -103,7 +103,7 @@ fn copy(session: &mut Session, from: Option<&str>, to: &str) -> Done {
     } else {
         session.out.line(format!("Journal copied to {} ({} KiB)", Safe(&shown), bytes.div_ceil(1024)))?;
         if moves {
-            session.out.line(format!("Next: ym config set store {}", Safe(to)))?;
+            session.out.line(format!("Next: ym config set store '{}'", Safe(to)))?;
         }
     }
     Ok(0)

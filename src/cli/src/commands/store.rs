@@ -27,9 +27,10 @@ pub(super) fn typed(town: &TownDir, text: &str) -> Result<Store, Report> {
     }
 }
 
-/// Writes down where the journal of a new town is to be.
+/// Writes down where the journal of a new town is to be, if it can be there.
 pub(super) fn choose(town: &TownDir, text: &str) -> Result<(), Report> {
-    typed(town, text)?;
+    // A mistake is found before anything is written.
+    tip(&typed(town, text)?)?;
     config::set(&town.config(), STORE, text)?;
     Ok(())
 }
@@ -57,7 +58,7 @@ pub(super) fn change(town: &TownDir, text: &str) -> Result<Change, Report> {
             let message =
                 format!("the town would begin anew: its {last} events are in {now}, and none in {next}");
             return Err(Report::new("store-empty", message)
-                .hint(format!("ym journal copy {text} copies them; then set it again")));
+                .hint(format!("ym journal copy '{text}' copies them; then set it again")));
         }
         (Some((last, _)), Some((other, _))) => {
             let message =
@@ -67,6 +68,7 @@ pub(super) fn change(town: &TownDir, text: &str) -> Result<Change, Report> {
         }
     }
     let change = config::set(&town.config(), STORE, text)?;
+    yard_journal::leave_log(&town.folder())?;
     if let (Store::Sqlite(file), Store::Postgres(_)) = (&now, &next) {
         put_aside(file)?;
     }
@@ -82,11 +84,14 @@ fn tip(store: &Store) -> Result<Option<(Seq, u64)>, Report> {
     }
 }
 
-/// Takes the file out of the way, so that nobody goes on with it by mistake.
+/// Takes the file out of the way, so that nobody goes on with it by mistake. One that was put aside before stays.
 fn put_aside(file: &Path) -> Result<(), Report> {
+    let names = std::iter::once(MOVED.to_owned()).chain((2..).map(|n| format!("{MOVED}-{n}")));
+    let mut free = names.filter(|name| !file.with_file_name(format!("{name}.db")).exists());
+    let name = free.next().unwrap_or_default();
     for ending in ["", "-wal", "-shm", "-tip"] {
         let here = file.with_file_name(format!("journal.db{ending}"));
-        let there = file.with_file_name(format!("{MOVED}.db{ending}"));
+        let there = file.with_file_name(format!("{name}.db{ending}"));
         if here.exists() {
             fs::rename(&here, &there)?;
         }

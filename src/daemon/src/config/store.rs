@@ -39,7 +39,9 @@ pub(super) fn shown(value: Json) -> Json {
             Ok(_) => value,
             Err(_) => Json::from("postgres://…"),
         },
-        Some(_) | None => value,
+        Some(Store::SQLITE) => value,
+        // Whatever else was meant, an address with a password may be in it.
+        Some(_) | None => Json::from("…"),
     }
 }
 
@@ -76,5 +78,6 @@ mod tests {
         assert_eq!(shown("sqlite"), "\"sqlite\"");
         assert_eq!(shown("postgres://a:b@localhost/d?schema=s"), "\"postgres://a@localhost/d?schema=s\"");
         assert_eq!(shown("postgres://a:b@localhost/d"), "\"postgres://…\"");
+        assert_eq!(shown("postgresql:a:b@localhost"), "\"…\"");
     }
 }

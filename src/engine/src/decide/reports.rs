@@ -148,6 +148,10 @@ impl Tx<'_> {
     /// unless it was the start itself that took too long.
     pub fn worker_never_ran(&mut self, id: &DispatchId, why: &str) {
         let Some(dispatch) = self.live(id, "never ran") else { return };
+        if dispatch.running_at.is_some() {
+            // It was seen running: what is gone is the claim that could tell how it ended.
+            return self.worker_lost(id, why);
+        }
         match dispatch.stop {
             Some(reason @ StopReason::UserCancelled) => {
                 return self.end_stopped(&dispatch, reason, Legacy::BLAMELESS);

@@ -231,7 +231,7 @@ impl State {
                 self.promised = None;
                 self.unqueue(&dispatch.context);
                 self.hold_slot(&dispatch);
-                self.note_attempt(&id, dispatch.order, at);
+                self.note_attempt(&dispatch, at);
                 self.dispatches.insert(id.clone(), dispatch.clone());
                 self.claim_began(&dispatch);
             }

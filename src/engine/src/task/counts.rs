@@ -81,7 +81,7 @@ impl TaskCounts {
         *own += 1;
     }
 
-    pub(super) fn served(&mut self, agent: &str, order: u64, waited: Option<Duration>) {
+    pub(super) fn served(&mut self, agent: &str, order: Option<u64>, waited: Option<Duration>) {
         self.dispatched += 1;
         if let Some(waited) = waited {
             let millis = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
@@ -89,7 +89,7 @@ impl TaskCounts {
             self.first_attempts += 1;
         }
         let counts = self.agents.entry(agent.to_owned()).or_default();
-        counts.served = counts.served.max(order);
+        counts.served = counts.served.max(order.unwrap_or_default());
     }
 
     /// A task is forgotten; whether it was its agent's last.

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Task, TaskEnd, TaskState};
+use crate::dispatch::Dispatch;
+use crate::queue::Lane;
 use crate::state::State;
 use crate::{BeadId, DispatchId, Millis, Timestamp};
 
@@ -162,11 +164,13 @@ impl State {
     }
 
     /// Notes that an attempt of a task begins.
-    pub(crate) fn note_attempt(&mut self, id: &DispatchId, order: u64, at: Timestamp) {
-        if let Some(task) = self.tasks.get(id.bead()) {
+    pub(crate) fn note_attempt(&mut self, dispatch: &Dispatch, at: Timestamp) {
+        if let Some(task) = self.tasks.get(dispatch.id.bead()) {
             // Later attempts waited for the earlier ones.
-            let waited = (id.attempt() == 1).then(|| at.since(task.created_at));
-            self.task_counts.served(&task.agent, order, waited);
+            let waited = (dispatch.id.attempt() == 1).then(|| at.since(task.created_at));
+            // A sling of its bead stands in a lane like any other sling.
+            let served = (dispatch.lane == Lane::of_agent(&task.agent)).then_some(dispatch.order);
+            self.task_counts.served(&task.agent, served, waited);
         }
     }
 }

@@ -14,6 +14,7 @@ use postgres::error::SqlState;
 use postgres::{Client, Row};
 use yard_engine::Timestamp;
 
+use super::place::Place;
 use super::schema;
 use super::session::{PATIENCE, connect, prepare_for_writing};
 use super::url::PostgresUrl;
@@ -23,6 +24,9 @@ use crate::{Holder, JournalError, LeaseError, Role};
 /// How often the holder says that it lives.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
+/// The row is never waited for long.
+const SHORT_LOCKS: &str = "SET lock_timeout TO '1s'";
+
 /// What is done when the lease is lost.
 type Act = Box<dyn FnOnce(JournalError) + Send>;
 
@@ -31,6 +35,11 @@ pub(crate) struct RowLease {
     term: i64,
     /// By what its sessions are known.
     label: String,
+    url: PostgresUrl,
+    /// The directory it is held from.
+    place: Option<Place>,
+    /// Who held it last, if that was from another directory.
+    elsewhere: Option<Holder>,
     fate: Arc<Mutex<Fate>>,
     /// Dropping the sender ends the heartbeat, which gives the row back.
     heart: Option<(Sender<()>, JoinHandle<()>)>,
@@ -52,7 +61,8 @@ impl RowLease {
     /// Takes the row if nobody has it, or whoever had it has not been heard of for too long.
     pub(crate) fn try_acquire(url: &PostgresUrl, role: Role) -> Result<Self, LeaseError> {
         let mut client = connect(url, &format!("ym {} lease", url.schema()))?;
-        schema::ensure(&mut client, url)?;
+        schema::must_exist(&mut client, url)?;
+        let place = Place::that_leads(&mut client, url)?;
         prepare_for_writing(&mut client)?;
         if let Some(holder) = Self::holder_by(&mut client)? {
             return Err(LeaseError::Held(holder));
@@ -63,34 +73,69 @@ impl RowLease {
             // Somebody else was faster, or a write of the last holder is not over yet.
             return Err(LeaseError::Held(Self::holder_by(&mut client)?.unwrap_or_default()));
         };
+        let elsewhere = Self::home_other_than(&mut client, place.as_ref())?;
         let (fate, label) = (Arc::default(), url.label(term));
-        let (theirs, url) = (Arc::clone(&fate), url.clone());
+        let (theirs, own_url, url) = (Arc::clone(&fate), url.clone(), url.clone());
         let (end, ended) = channel();
+        let heard = Heard::now();
+        heard.watch(&fate)?;
         let heart = std::thread::Builder::new().name("ym-lease".to_owned()).spawn(move || {
             let mut heart = Heart { client, url, term };
-            let mut heard = Instant::now();
             loop {
                 match ended.recv_timeout(HEARTBEAT) {
                     Ok(()) | Err(RecvTimeoutError::Disconnected) => return heart.give_back(),
                     Err(RecvTimeoutError::Timeout) => {}
                 }
                 match heart.beat() {
-                    Ok(()) => heard = Instant::now(),
-                    Err(JournalError::Unreachable(_)) if heard.elapsed() < PATIENCE => heart.connect_again(),
-                    Err(error) => return lose(&theirs, error),
+                    Ok(()) => heard.note(),
+                    Err(error @ JournalError::Replaced) => return lose(&theirs, error),
+                    Err(error) if heard.is_long_ago() => return lose(&theirs, error),
+                    // Whatever it is may pass; the next write says whether the term still is ours.
+                    Err(_) => heart.connect_again(),
                 }
             }
         })?;
-        Ok(Self { term, label, fate, heart: Some((end, heart)) })
+        Ok(Self { term, label, url: own_url, place, elsewhere, fate, heart: Some((end, heart)) })
+    }
+
+    /// Who led the log last, if that was not from this directory.
+    pub(super) fn home_other_than(
+        client: &mut Client,
+        place: Option<&Place>,
+    ) -> Result<Option<Holder>, JournalError> {
+        let row = client.query_one("SELECT home, home_host, home_address FROM lease", &[])?;
+        let home: String = row.try_get(0)?;
+        if home.is_empty() || place.is_some_and(|place| place.name == home) {
+            return Ok(None);
+        }
+        let (host, town) = (Some(row.try_get(1)?), Some(row.try_get(2)?));
+        Ok(Some(Holder { host, town, ..Holder::default() }))
+    }
+
+    /// Who led the log before, if that was from another directory.
+    pub(crate) fn led_from_elsewhere(&self) -> Option<&Holder> {
+        self.elsewhere.as_ref()
+    }
+
+    /// From now on the log is led from this directory.
+    pub(crate) fn make_home(&self) -> Result<(), JournalError> {
+        let Some(place) = &self.place else { return Ok(()) };
+        let mut client = connect(&self.url, &format!("ym {} lease", self.url.schema()))?;
+        prepare_for_writing(&mut client)?;
+        let made = client.execute(
+            "UPDATE lease SET home = $2, home_host = $3, home_address = $4 WHERE term = $1 AND home <> $2",
+            &[&self.term, &place.name, &this_host(), &self.url.town()],
+        )?;
+        let is_ours =
+            made > 0 || client.query_opt("SELECT 1 FROM lease WHERE term = $1", &[&self.term])?.is_some();
+        if is_ours { Ok(()) } else { Err(JournalError::Replaced) }
     }
 
     /// Who holds the lease now, if anybody does.
     pub(crate) fn holder(url: &PostgresUrl) -> Result<Option<Holder>, JournalError> {
         let mut client = connect(url, &format!("ym {} lease", url.schema()))?;
-        match schema::inspect(&mut client, url)? {
-            schema::Found::Nothing => Ok(None),
-            schema::Found::Tables => Self::holder_by(&mut client),
-        }
+        schema::must_exist(&mut client, url)?;
+        Self::holder_by(&mut client)
     }
 
     /// The same on a connection that is open.
@@ -171,7 +216,7 @@ fn end_sessions_of_the_last(client: &mut Client, url: &PostgresUrl) -> Result<()
 
 /// Makes the next term ours, if the row is free; says which it is.
 fn take(client: &mut Client, url: &PostgresUrl, role: Role) -> Result<Option<i64>, postgres::Error> {
-    client.batch_execute("SET lock_timeout TO '1s'")?;
+    client.batch_execute(SHORT_LOCKS)?;
     let pid = i64::from(std::process::id());
     let taken = client.query_opt(
         &format!(
@@ -201,6 +246,40 @@ fn holder(row: &Row) -> Result<Holder, postgres::Error> {
         town: Some(address).filter(|address| !address.is_empty()),
         since: Some(Timestamp::from_millis(row.try_get(4)?)),
     })
+}
+
+/// When the server was heard of last.
+#[derive(Clone)]
+struct Heard(Arc<Mutex<Instant>>);
+
+impl Heard {
+    fn now() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+
+    fn note(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn is_long_ago(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).elapsed() >= PATIENCE
+    }
+
+    /// Notices that the heart itself is held up, by a way to the server that neither answers nor breaks. Ends with the heart.
+    fn watch(&self, fate: &Arc<Mutex<Fate>>) -> std::io::Result<()> {
+        let (heard, fate) = (Arc::downgrade(&self.0), Arc::clone(fate));
+        let thread = std::thread::Builder::new().name("ym-lease-watch".to_owned());
+        thread.spawn(move || {
+            while let Some(heard) = heard.upgrade() {
+                if Self(heard).is_long_ago() {
+                    let why = format!("nothing was heard of it for {} seconds", PATIENCE.as_secs());
+                    return lose(&fate, JournalError::Unreachable(why));
+                }
+                std::thread::sleep(HEARTBEAT);
+            }
+        })?;
+        Ok(())
+    }
 }
 
 fn lose(fate: &Mutex<Fate>, error: JournalError) {
@@ -240,7 +319,11 @@ impl Heart {
     }
 
     fn connect_again(&mut self) {
-        if let Ok(client) = connect(&self.url, &format!("ym {} lease", self.url.schema())) {
+        let again = connect(&self.url, &format!("ym {} lease", self.url.schema())).and_then(|mut client| {
+            client.batch_execute(SHORT_LOCKS)?;
+            Ok(client)
+        });
+        if let Ok(client) = again {
             self.client = client;
         }
     }

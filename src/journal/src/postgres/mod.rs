@@ -4,6 +4,7 @@
 mod copy;
 mod lease;
 mod password;
+mod place;
 mod reader;
 mod rows;
 mod schema;
@@ -13,7 +14,9 @@ mod writer;
 
 pub(crate) use copy::write_copy;
 pub(crate) use lease::RowLease;
+pub use place::leave_log;
 pub(crate) use reader::PostgresReader;
+pub(crate) use schema::begin;
 pub use session::Server;
 pub use url::{BadUrl, PostgresUrl};
 pub(crate) use writer::PostgresJournal;

@@ -7,8 +7,9 @@ use postgres::Client;
 use postgres::fallible_iterator::FallibleIterator as _;
 
 use super::lease::RowLease;
+use super::place::Place;
 use super::rows::Moment;
-use super::schema::{self, Found};
+use super::schema;
 use super::session::connect;
 use super::url::PostgresUrl;
 use crate::{Holder, JournalError};
@@ -57,6 +58,13 @@ impl PostgresReader {
         RowLease::holder_by(&mut self.awake()?.client)
     }
 
+    /// Who led it last, if that was from another directory than the one that asks.
+    pub(crate) fn led_from_elsewhere(&self) -> Result<Option<Holder>, JournalError> {
+        let mut session = self.awake()?;
+        let place = Place::that_asks(&mut session.client, &self.url)?;
+        RowLease::home_other_than(&mut session.client, place.as_ref())
+    }
+
     /// Waits until something is notified, not longer than this.
     pub(crate) fn wait_for_news(&self, patience: Duration) -> Result<(), JournalError> {
         let mut session = self.awake()?;
@@ -93,9 +101,8 @@ impl PostgresReader {
 impl Session {
     fn open(url: &PostgresUrl) -> Result<Self, JournalError> {
         let mut client = connect(url, &format!("ym {} reader", url.schema()))?;
-        match schema::inspect(&mut client, url)? {
-            Found::Tables => Ok(Self { client, listens: false }),
-            Found::Nothing => Err(JournalError::Missing(url.to_string().into())),
-        }
+        schema::must_exist(&mut client, url)?;
+        Place::that_asks(&mut client, url)?;
+        Ok(Self { client, listens: false })
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! `events`, `entities` and `meta` hold what the SQLite journal's tables of these names hold. `lease` has one row. Its key
 //! is the term: a write shares the key's lock until it is over, which a heartbeat does not mind and a takeover, which
-//! changes the key, waits for.
+//! changes the key, waits for. `meta.log` is the log's own name; `home` is the directory it was led from last.
 
-use postgres::{Client, GenericClient};
+use postgres::GenericClient;
 
+use super::session::connect;
 use super::url::PostgresUrl;
 use crate::JournalError;
 use crate::chain::{Content, GENESIS};
@@ -39,11 +40,17 @@ pub(super) fn inspect(client: &mut impl GenericClient, url: &PostgresUrl) -> Res
     if found > FORMAT { Err(JournalError::NewerSchema { found, known: FORMAT }) } else { Ok(Found::Tables) }
 }
 
-/// Creates the tables where there are none, all or nothing.
-pub(super) fn ensure(client: &mut Client, url: &PostgresUrl) -> Result<(), JournalError> {
-    if inspect(client, url)? == Found::Tables {
-        return Ok(());
+/// The tables must be there: a log that was lost, or is called otherwise, is never begun anew by the way.
+pub(super) fn must_exist(client: &mut impl GenericClient, url: &PostgresUrl) -> Result<(), JournalError> {
+    match inspect(client, url)? {
+        Found::Tables => Ok(()),
+        Found::Nothing => Err(JournalError::Missing(url.to_string().into())),
     }
+}
+
+/// Creates the tables where there are none, all or nothing.
+pub(crate) fn begin(url: &PostgresUrl) -> Result<(), JournalError> {
+    let mut client = connect(url, &format!("ym {} begin", url.schema()))?;
     let mut tx = client.transaction()?;
     // Of two who create at the same time, the second finds the first's.
     tx.execute("SELECT pg_advisory_xact_lock(hashtext('yardmaster'), hashtext($1))", &[&url.schema()])?;
@@ -74,15 +81,17 @@ pub(super) fn create(client: &mut impl GenericClient, url: &PostgresUrl) -> Resu
          CREATE TABLE {schema}.meta (
              one boolean PRIMARY KEY CHECK (one), format bigint NOT NULL,
              base_seq bigint NOT NULL, base_sum bigint NOT NULL, checkpoint_seq bigint NOT NULL,
-             entities bigint NOT NULL, digest bigint NOT NULL, seal bigint NOT NULL
+             entities bigint NOT NULL, digest bigint NOT NULL, seal bigint NOT NULL, log text NOT NULL
          );
          CREATE TABLE {schema}.lease (
              term bigint PRIMARY KEY, held boolean NOT NULL, role text NOT NULL, pid bigint NOT NULL,
-             host text NOT NULL, address text NOT NULL, taken_at timestamptz NOT NULL, heartbeat_at timestamptz NOT NULL
+             host text NOT NULL, address text NOT NULL, taken_at timestamptz NOT NULL, heartbeat_at timestamptz NOT NULL,
+             home text NOT NULL, home_host text NOT NULL, home_address text NOT NULL
          );
          INSERT INTO {schema}.meta
-         VALUES (true, {FORMAT}, {base_seq}, {base_sum}, {checkpoint_seq}, {entities}, {digest}, {seal});
-         INSERT INTO {schema}.lease VALUES (0, false, '', 0, '', '', now(), now())",
+         VALUES (true, {FORMAT}, {base_seq}, {base_sum}, {checkpoint_seq}, {entities}, {digest}, {seal},
+                 gen_random_uuid()::text);
+         INSERT INTO {schema}.lease VALUES (0, false, '', 0, '', '', now(), now(), '', '', '')",
         schema = url.schema(),
     ))?;
     Ok(())

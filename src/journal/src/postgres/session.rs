@@ -13,6 +13,8 @@ use crate::JournalError;
 const CONNECTING: Duration = Duration::from_secs(5);
 /// How long a server may be away, say for a restart, before whoever writes gives up.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// What a server says that ends sessions which idle, or transactions that last.
+const TIMEOUTS: [&str; 2] = ["57P05", "25P04"];
 /// How often it is tried meanwhile.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
 
@@ -34,7 +36,11 @@ pub(super) fn connect(url: &PostgresUrl, label: &str) -> Result<Client, JournalE
     let mut client = connect_when_there_is_room(&config)?;
     // A role may have other defaults. Only these make every write see the term as it is.
     client.batch_execute(&format!(
-        "SET search_path TO {}; SET default_transaction_isolation TO 'read committed'",
+        "SET search_path TO {};
+         SET default_transaction_isolation TO 'read committed';
+         SELECT set_config(name, '0', false) FROM pg_settings
+         WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_session_timeout', 'transaction_timeout')
+           AND setting <> '0'",
         url.schema()
     ))?;
     Ok(client)
@@ -123,6 +129,7 @@ impl From<postgres::Error> for JournalError {
         ]
         .contains(code)
             || code.code().starts_with("08")
+            || TIMEOUTS.contains(&code.code())
         {
             return Self::Unreachable(said);
         }

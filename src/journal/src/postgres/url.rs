@@ -88,14 +88,22 @@ impl PostgresUrl {
         if config.get_dbname().is_none_or(str::is_empty) {
             return Err(BadUrl::Unreadable("it names no database".to_owned()));
         }
+        let odd = |host: &Host| matches!(host, Host::Tcp(name) if name.contains('@'));
+        if config.get_hosts().iter().any(odd) {
+            // It is not quoted: what precedes the last @ is most likely a password.
+            return Err(BadUrl::Unreadable(
+                "there is an '@' too many: in a name it is written %40".to_owned(),
+            ));
+        }
         if config.get_hosts().is_empty() {
             return Err(BadUrl::Unreadable(
                 "it names no host; a Unix socket's folder goes in ?host=".to_owned(),
             ));
         }
         if !in_the_clear && config.get_ssl_mode() != SslMode::Disable {
-            let far = config.get_hosts().iter().find_map(far_host);
-            if let Some(host) = far {
+            let by_number = config.get_hostaddrs().iter().find(|address| !address.is_loopback());
+            let far = by_number.map(ToString::to_string);
+            if let Some(host) = far.or_else(|| config.get_hosts().iter().find_map(far_host)) {
                 return Err(BadUrl::InTheClear(host));
             }
         }
@@ -222,6 +230,8 @@ mod tests {
         }
         let broken = PostgresUrl::parse("postgres://ann:s3cret@127.0.0.1:x/yards?schema=shop").unwrap_err();
         assert!(!broken.to_string().contains("s3cret"), "{broken}");
+        let odd = PostgresUrl::parse("postgres://ann:pa@s3cret@db.example/d?schema=shop").unwrap_err();
+        assert!(!odd.to_string().contains("s3cret"), "{odd}");
     }
 
     #[test]
@@ -250,6 +260,9 @@ mod tests {
         assert!(parse("[::1]/d?schema=a").is_ok());
         assert_eq!(parse("db.example/d?schema=a"), Err(BadUrl::InTheClear("db.example".to_owned())));
         assert!(parse("db.example/d?schema=a&sslmode=disable").is_ok());
+        let by_number = parse("localhost/d?hostaddr=192.0.2.2&schema=a");
+        assert_eq!(by_number, Err(BadUrl::InTheClear("192.0.2.2".to_owned())));
+        assert!(parse("localhost/d?hostaddr=127.0.0.1&schema=a").is_ok());
         let encrypted = parse("db.example/d?schema=a&sslmode=require");
         assert_eq!(encrypted, Err(BadUrl::Encrypted("require".to_owned())));
     }

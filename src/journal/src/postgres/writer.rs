@@ -84,7 +84,7 @@ impl PostgresJournal {
                     self.connect_again()?;
                     self.stored_tip()
                 })?,
-                _ => self.stored_tip()?,
+                _ => self.persistently(Self::stored_tip)?,
             };
             match stored {
                 // It was stored, only the answer was lost.
@@ -141,6 +141,10 @@ impl PostgresJournal {
 
     /// Stores what has changed since the last checkpoint, and that the entities now stand at event `seq`.
     pub(crate) fn checkpoint(&mut self, seq: Seq, changed: &[EntityRow]) -> Result<(), JournalError> {
+        self.persistently(|it| it.try_checkpoint(seq, changed))
+    }
+
+    fn try_checkpoint(&mut self, seq: Seq, changed: &[EntityRow]) -> Result<(), JournalError> {
         let to = self.tip.seq;
         let (term, sealer) = (self.term, &mut self.sealer);
         let mut tx = self.client.transaction()?;
@@ -188,6 +192,10 @@ impl PostgresJournal {
 
     /// Cuts off the events up to `seq`, not more than `most`, but none that the checkpoint does not contain.
     pub(crate) fn cut_off(&mut self, seq: Seq, most: u64) -> Result<u64, JournalError> {
+        self.persistently(|it| it.try_cut_off(seq, most))
+    }
+
+    fn try_cut_off(&mut self, seq: Seq, most: u64) -> Result<u64, JournalError> {
         let mut tx = self.client.transaction()?;
         let old = hold(&mut tx, self.term)?;
         let limit = Seq(old.base.seq.0.saturating_add(most));
@@ -206,7 +214,7 @@ impl PostgresJournal {
 
     /// Whether the term still is the present one.
     pub(crate) fn confirm(&mut self) -> Result<(), JournalError> {
-        self.stored_tip().map(|_| ())
+        self.persistently(Self::stored_tip).map(|_| ())
     }
 
     /// The last event in the log; 0 if there never was one.
@@ -216,24 +224,26 @@ impl PostgresJournal {
 
     /// When an event happened; none if it is not in the log, or no longer.
     pub(crate) fn time_of(&mut self, seq: Seq) -> Result<Option<Timestamp>, JournalError> {
-        self.read(|log| {
-            let mut at = None;
-            log.event(seq, |event| {
-                at = Some(Timestamp::from_millis(event.at));
-                Ok(())
-            })?;
-            Ok(at)
+        self.persistently(|it| {
+            it.read(|log| {
+                let mut at = None;
+                log.event(seq, |event| {
+                    at = Some(Timestamp::from_millis(event.at));
+                    Ok(())
+                })?;
+                Ok(at)
+            })
         })
     }
 
     /// Whether the log has, or was cut off at, an event with this sum.
     pub(crate) fn has_sum(&mut self, seq: Seq, sum: u64) -> Result<bool, JournalError> {
-        self.read(|log| load::has_sum(log, seq, sum))
+        self.persistently(|it| it.read(|log| load::has_sum(log, seq, sum)))
     }
 
     /// The last event that was cut off; 0 if none was.
     pub(crate) fn beginning(&mut self) -> Result<Seq, JournalError> {
-        self.read(|log| Ok(log.meta()?.base.seq))
+        self.persistently(|it| it.read(|log| Ok(log.meta()?.base.seq)))
     }
 
     /// The last event as it is stored, if this term still is the present one.
@@ -243,6 +253,20 @@ impl PostgresJournal {
             let present = self.client.query_opt("SELECT 1 FROM lease WHERE term = $1", &[&term])?;
             present.map(|_| tip).ok_or(JournalError::Replaced)
         })
+    }
+
+    /// Does something once more, on a new session, when the one it had is lost: only what may be done twice.
+    fn persistently<T>(
+        &mut self,
+        mut act: impl FnMut(&mut Self) -> Result<T, JournalError>,
+    ) -> Result<T, JournalError> {
+        match act(self) {
+            Err(JournalError::Unreachable(_)) => patiently(|| {
+                self.connect_again()?;
+                act(self)
+            }),
+            other => other,
+        }
     }
 
     /// Runs `work` on one moment of the log.
@@ -314,7 +338,8 @@ fn hold(tx: &mut Transaction<'_>, term: i64) -> Result<Meta, JournalError> {
     let held = tx.query_opt("SELECT term FROM lease WHERE term = $1 FOR KEY SHARE", &[&term])?;
     held.ok_or(JournalError::Replaced)?;
     let rows =
-        tx.query("SELECT base_seq, base_sum, checkpoint_seq, entities, digest, seal FROM meta", &[])?;
+        // Of two sessions of ours the one that was lost may still be at it.
+        tx.query("SELECT base_seq, base_sum, checkpoint_seq, entities, digest, seal FROM meta FOR UPDATE", &[])?;
     meta(rows.first().ok_or(JournalError::NotAJournal)?)
 }
 

@@ -4,8 +4,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use postgres::{Client, NoTls};
+use tempfile::TempDir;
 use yard_engine::Seq;
-use yard_journal::{JournalError, Lease, LeaseError, PostgresUrl, Reader, Role, Store, copy};
+use yard_journal::{Journal, JournalError, Lease, LeaseError, PostgresUrl, Reader, Role, Store, copy};
 
 use crate::server::PostgresServer;
 use crate::stores::Place;
@@ -226,4 +227,115 @@ fn the_loopback_network_serves_as_well_as_the_socket() {
         "{}",
         server.log()
     );
+}
+
+/// A town's directory on some host, with this log.
+fn directory(server: &PostgresServer, schema: &str) -> (TempDir, Store) {
+    let town = tempfile::tempdir().unwrap();
+    std::fs::create_dir(town.path().join(".yardmaster")).unwrap();
+    let url = PostgresUrl::parse(&server.url(schema)).unwrap().of_town(town.path());
+    (town, Store::Postgres(url))
+}
+
+fn begin(store: &Store) {
+    let Store::Postgres(url) = store else { panic!("a database") };
+    Journal::begin_in_postgres(url).unwrap();
+}
+
+#[test]
+fn a_log_that_is_not_there_is_never_begun_by_the_way() {
+    let server = PostgresServer::start();
+    let (_town, store) = directory(&server, "typo");
+    for _ in 0..2 {
+        let refused = Lease::try_acquire(&store, Role::Daemon).unwrap_err();
+        assert!(matches!(refused, LeaseError::Journal(JournalError::Missing(_))), "{refused}");
+        assert!(matches!(Reader::open(&store), Err(JournalError::Missing(_))));
+    }
+    begin(&store);
+    drop(Lease::try_acquire(&store, Role::Daemon).unwrap());
+}
+
+#[test]
+fn a_directory_meets_no_other_log_than_its_own() {
+    let server = PostgresServer::start();
+    let (town, store) = directory(&server, "ours");
+    let other = Store::Postgres(PostgresUrl::parse(&server.url("theirs")).unwrap().of_town(town.path()));
+    begin(&store);
+    begin(&other);
+    drop(Lease::try_acquire(&store, Role::Command).unwrap());
+    let refused = Lease::try_acquire(&other, Role::Command).unwrap_err();
+    assert!(matches!(refused, LeaseError::Journal(JournalError::OtherTown(_))), "{refused}");
+    assert!(matches!(Reader::open(&other), Err(JournalError::OtherTown(_))));
+    // Unless it has moved there.
+    yard_journal::leave_log(&town.path().join(".yardmaster")).unwrap();
+    drop(Lease::try_acquire(&other, Role::Command).unwrap());
+    assert!(matches!(Reader::open(&store), Err(JournalError::OtherTown(_))));
+    // What has a journal of its own is no copy of anybody's config.
+    let (filed, store) = directory(&server, "ours");
+    std::fs::write(filed.path().join(".yardmaster/journal.db"), "something").unwrap();
+    assert!(matches!(Reader::open(&store), Err(JournalError::OtherTown(_))));
+}
+
+#[test]
+fn a_log_knows_from_which_directory_it_was_led() {
+    let server = PostgresServer::start();
+    let (_here, at_home) = directory(&server, "town");
+    let (there, away) = directory(&server, "town");
+    begin(&at_home);
+    let lease = Lease::try_acquire(&at_home, Role::Daemon).unwrap();
+    assert!(lease.led_from_elsewhere().is_none(), "nobody has led it yet");
+    lease.make_home().unwrap();
+    drop(lease);
+    assert!(Lease::try_acquire(&at_home, Role::Daemon).unwrap().led_from_elsewhere().is_none());
+    assert!(Reader::open(&away).unwrap().led_from_elsewhere().unwrap().is_some());
+    let lease = Lease::try_acquire(&away, Role::Daemon).unwrap();
+    assert!(lease.led_from_elsewhere().unwrap().town.is_some());
+    lease.make_home().unwrap();
+    drop(lease);
+    let seen = Reader::open(&at_home).unwrap().led_from_elsewhere().unwrap().unwrap();
+    assert_eq!(seen.town.as_deref(), there.path().to_str());
+}
+
+#[test]
+fn whatever_disturbs_a_heartbeat_is_no_reason_to_give_up() {
+    let server = PostgresServer::start();
+    let place = Place::schema(&server, "town");
+    tamper(
+        &server,
+        "ALTER ROLE yard SET statement_timeout = '200ms'; ALTER ROLE yard SET idle_session_timeout = '300ms'",
+    );
+    let (lease, mut journal) = place.open();
+    let (lost, was_lost) = mpsc::channel();
+    lease.when_lost(move |error| drop(lost.send(error.to_string())));
+    let mut other = client(&server, "other");
+    other.batch_execute("SET statement_timeout = 0; SET idle_session_timeout = 0").unwrap();
+    for n in 1..=3 {
+        let mut tx = other.transaction().unwrap();
+        tx.batch_execute("SELECT * FROM town.lease FOR NO KEY UPDATE").unwrap();
+        // Longer than any of these timeouts; the heart is held up and interrupted.
+        tx.batch_execute(
+            "SELECT pg_sleep(0.7), pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name LIKE '% lease'",
+        )
+        .unwrap();
+        tx.commit().unwrap();
+        journal.append(&rows(n..=n)).unwrap();
+    }
+    assert_eq!(was_lost.try_recv(), Err(mpsc::TryRecvError::Empty));
+}
+
+#[test]
+fn a_checkpoint_outlives_the_session_that_wrote_it() {
+    let server = PostgresServer::start();
+    let place = Place::schema(&server, "town");
+    let (_lease, mut journal) = place.open();
+    journal.append(&rows(1..=3)).unwrap();
+    let cut_off =
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name ~ '^ym town [0-9]+$'";
+    client(&server, "test").batch_execute(cut_off).unwrap();
+    journal.checkpoint(Seq(2), &[entity("gt-1", Some("{}"))]).unwrap();
+    client(&server, "test").batch_execute(cut_off).unwrap();
+    assert_eq!(journal.cut_off(Seq(1), 10).unwrap(), 1);
+    client(&server, "test").batch_execute(cut_off).unwrap();
+    assert_eq!(journal.beginning().unwrap(), Seq(1));
+    assert!(place.reader().check().unwrap().is_sound());
 }

@@ -28,6 +28,9 @@ impl Place {
 
     /// The writer, with the lease that lets it write.
     pub(crate) fn open(&self) -> (Lease, Journal) {
+        if let Store::Postgres(url) = &self.store {
+            Journal::begin_in_postgres(url).unwrap();
+        }
         let lease = Lease::try_acquire(&self.store, Role::Command).unwrap();
         let journal = lease.open_journal(&self.store).unwrap();
         (lease, journal)

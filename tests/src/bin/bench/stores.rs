@@ -33,6 +33,9 @@ pub(crate) fn run(effort: &Effort) -> Fallible<usize> {
     ];
     let mut writers = Vec::new();
     for store in &places {
+        if let Store::Postgres(url) = store {
+            Journal::begin_in_postgres(url)?;
+        }
         let lease = Lease::try_acquire(store, Role::Daemon)?;
         let journal = lease.open_journal(store)?;
         journal.settle_in();

@@ -47,7 +47,7 @@ fn outlast(town: &Town, load: &Load, mut daemon: Child) {
 
 #[test]
 fn too_few_descriptors_only_put_work_off() {
-    let town = Town::new();
+    let town = Town::local();
     let load = crowd(&town);
     let daemon = limited_daemon(&town, "ulimit -n 48;");
     outlast(&town, &load, daemon);
@@ -56,7 +56,7 @@ fn too_few_descriptors_only_put_work_off() {
 /// A limit of processes, by a control group where one can be made.
 #[test]
 fn too_few_processes_only_put_work_off() {
-    let town = Town::new();
+    let town = Town::local();
     let load = crowd(&town);
     let group = std::path::Path::new("/sys/fs/cgroup/pids").join(format!("ym-test-{}", std::process::id()));
     if std::fs::create_dir(&group).is_ok() {

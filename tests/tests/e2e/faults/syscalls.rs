@@ -39,7 +39,7 @@ fn crash_at_each(step: usize, mut life: impl FnMut(&str, usize) -> bool) {
 }
 
 fn town() -> Town {
-    let town = Town::new();
+    let town = Town::local();
     town.set("retry.crash.backoff", r#"["0s"]"#);
     town.set("retry.crash.max_attempts", "3");
     town

@@ -1,9 +1,10 @@
 //! Where the journal is kept, and whether what is kept there lasts.
 
 use yard_daemon::TownDir;
-use yard_journal::Store;
+use yard_journal::{Holder, Role, Store};
 
-use super::{Check, Status, check};
+use super::{Check, Status, check, count};
+use crate::commands::journal;
 
 pub(super) fn kept(town: &TownDir) -> Check {
     let url = match town.store() {
@@ -23,5 +24,39 @@ pub(super) fn kept(town: &TownDir) -> Check {
             check("store", Status::Warn, format!("{what}: {lost}"))
         }
         Err(error) => check("store", Status::Fail, format!("PostgreSQL, {url}: {error}")),
+    }
+}
+
+/// Whether the town's workers were started from another directory, where alone anybody knows of them.
+pub(super) fn home(town: &TownDir, fix: bool) -> Option<Check> {
+    let home = town.reader().and_then(|reader| reader.led_from_elsewhere()).ok()??;
+    let workers = journal::state(town).ok().flatten().map_or(0, |state| state.live_workers().count());
+    let known = format!("the town was last led by {home}");
+    Some(match (workers, fix) {
+        (0, _) => check("home", Status::Ok, format!("{known}; no worker of it is left there")),
+        (workers, true) => give_up(town, &home, workers),
+        (workers, false) => {
+            let message = format!(
+                "{known}, which alone knows what became of {}: start a daemon there; if that place is gone for good, --fix gives them up",
+                count(workers, "worker")
+            );
+            check("home", Status::Fail, message)
+        }
+    })
+}
+
+/// Makes this directory the town's: whoever leads it next takes the workers of the other one for lost.
+fn give_up(town: &TownDir, home: &Holder, workers: usize) -> Check {
+    let given_up = match town.try_lease(Role::Command) {
+        Ok(lease) => lease.make_home().map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    let workers = count(workers, "worker");
+    match given_up {
+        Ok(()) => {
+            let message = format!("{workers} of {home} given up: their beads are tried again from here");
+            check("home", Status::Warn, message)
+        }
+        Err(error) => check("home", Status::Fail, format!("{workers} of {home} not given up: {error}")),
     }
 }
