@@ -341,7 +341,9 @@ fn a_place_that_is_gone_for_good_can_be_given_up() {
     for folder in ["run", "logs", "formulas"] {
         fs::create_dir(there.root().join(".yardmaster").join(folder)).expect("a folder");
     }
-    wait_until("the heartbeat has run out", || there.run(["doctor", "--fix"]).stdout.contains("given up"));
+    wait_until("the heartbeat has run out", || {
+        there.run(["doctor", "--fix"]).stdout.contains("given up: their beads")
+    });
     let mut next = Daemon::start(&there);
     town.await_state("y-runs", "closed");
     assert_eq!(town.events(Some("dispatch.started")).len(), 2, "it was tried again");
