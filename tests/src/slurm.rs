@@ -32,15 +32,25 @@ pub struct Cluster {
 impl Cluster {
     /// Starts one and waits until its nodes are idle.
     pub fn start() -> Self {
+        Self::start_with(&["slurmd"])
+    }
+
+    /// One whose nodes number their processes by themselves, as other hosts do: nobody here can signal what runs there.
+    pub fn start_apart() -> Self {
+        Self::start_with(&["unshare", "--pid", "--mount-proc", "--fork", "--kill-child", "slurmd"])
+    }
+
+    fn start_with(slurmd: &[&str]) -> Self {
         for _ in 1..TRIES {
-            if let Ok(cluster) = Self::try_start() {
+            if let Ok(cluster) = Self::try_start(slurmd) {
                 return cluster;
             }
         }
-        Self::try_start().unwrap_or_else(|log| panic!("the cluster does not come up:\n{log}"))
+        Self::try_start(slurmd).unwrap_or_else(|log| panic!("the cluster does not come up:\n{log}"))
     }
 
-    fn try_start() -> Result<Self, String> {
+    fn try_start(slurmd: &[&str]) -> Result<Self, String> {
+        let [program, arguments @ ..] = slurmd else { panic!("the command line of a node") };
         let dir = tempfile::Builder::new().prefix("ym-slurm-").tempdir().expect("a temporary directory");
         for name in ["state", "log", "spool", "run", "munge"] {
             std::fs::create_dir(dir.path().join(name)).expect("a directory");
@@ -73,8 +83,13 @@ impl Cluster {
         cluster.start_controller();
         for node in 1..=NODES {
             std::fs::create_dir(cluster.at(&format!("spool/n{node}"))).expect("a directory");
-            let mut slurmd = Command::new("slurmd");
-            slurmd.arg("-D").arg("-f").arg(cluster.config()).args(["-N", &format!("n{node}")]);
+            let mut slurmd = Command::new(program);
+            slurmd
+                .args(arguments)
+                .arg("-D")
+                .arg("-f")
+                .arg(cluster.config())
+                .args(["-N", &format!("n{node}")]);
             let slurmd = quiet(slurmd.env("SLURM_CONF", cluster.config()));
             cluster.nodes.push(slurmd);
         }

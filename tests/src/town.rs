@@ -154,13 +154,23 @@ impl Town {
 
     /// The same, whose workers run by this executor; with a cluster of its own, if that needs one.
     pub fn with_executor(executor: &str) -> Self {
-        if suite_on("slurm") && executor == "local" {
-            return Self::new();
+        match executor {
+            "slurm" => Self::on_cluster(Cluster::start()),
+            "local" if suite_on("slurm") => Self::new(),
+            _ => Self::local().by(executor),
         }
-        let mut town = if suite_on("slurm") { Self::here() } else { Self::new() };
-        town.set("worker.executor", executor);
-        town.cluster = (executor == "slurm").then(Cluster::start);
+    }
+
+    /// The same on this cluster.
+    pub fn on_cluster(cluster: Cluster) -> Self {
+        let mut town = Self::local().by("slurm");
+        town.cluster = Some(cluster);
         town
+    }
+
+    fn by(self, executor: &str) -> Self {
+        self.set("worker.executor", executor);
+        self
     }
 
     /// The cluster of a town that has one.

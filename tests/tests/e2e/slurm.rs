@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use yard_tests::slurm::Cluster;
 use yard_tests::town::{Town, is_alive, parent_of, wait_until};
 
 fn served() -> Town {
@@ -142,6 +143,47 @@ fn what_runs_and_what_waits_in_slurm_can_be_called_off() {
     sling(&town, "y-after", "true");
     town.await_state("y-after", "closed");
     assert!(!town.root().join("ran").exists());
+}
+
+#[test]
+fn a_job_on_another_host_is_called_off_by_the_controller_and_without_one() {
+    let mut town = Town::on_cluster(Cluster::start_apart());
+    town.start_daemon();
+    for bead in ["y-a", "y-b"] {
+        sling(&town, bead, "trap 'echo bye; exit 3' TERM; while :; do sleep 0.01; done");
+        running(&town, bead);
+    }
+    town.run(["cancel", "y-a"]).ok();
+    town.await_state("y-a", "cancelled");
+    town.cluster().kill_controller();
+    town.run(["cancel", "y-b"]).ok();
+    town.await_state("y-b", "cancelled");
+    for bead in ["y-a", "y-b"] {
+        assert!(town.run(["logs", bead]).ok().stdout.ends_with("bye\n"), "{bead} was asked");
+    }
+}
+
+#[test]
+fn who_waits_in_slurm_makes_way_for_urgent_work_and_loses_nothing() {
+    let mut town = served();
+    town.set("scheduler.max_polecats", "1");
+    town.cluster().hold_all();
+    town.shell_bead("y-low", "true");
+    town.run(["sling", "y-low", "--priority", "1", "--no-convoy"]).ok();
+    wait_until("Slurm has it", || town.cluster().states_of("y-low@1") == ["PENDING"]);
+    town.shell_bead("y-urgent", "true");
+    town.run(["sling", "y-urgent", "--priority", "100", "--no-convoy"]).ok();
+    town.await_state("y-low", "queued");
+    wait_until("Slurm has it no longer", || town.cluster().states_of("y-low@1") == ["CANCELLED"]);
+    town.cluster().let_go();
+    for bead in ["y-urgent", "y-low"] {
+        town.await_state(bead, "closed");
+    }
+    let ends = outcomes(&town, "y-low");
+    assert_eq!((&ends[0]["how"], &ends[1]["how"]), (&json!("never-ran"), &json!("succeeded")), "{ends:?}");
+    let ran = town.events(Some("dispatch.running"));
+    let ran: Vec<&Value> = ran.iter().map(|event| &event["id"]).collect();
+    assert_eq!(ran, ["y-urgent@1", "y-low@2"]);
 }
 
 #[test]
@@ -355,6 +397,14 @@ fn what_slurm_ends_by_itself_is_told_by_its_name() {
     let ends = outcomes(&town, "y-b");
     assert_eq!(ends[0]["category"], "yielded", "it burns no budget: {ends:?}");
     assert!(ends[0]["message"].as_str().unwrap_or_default().contains("node failed"), "{ends:?}");
+    town.set("scheduler.max_dispatch_failures", "1");
+    town.cluster().hold_all();
+    sling(&town, "y-c", "true");
+    wait_until("Slurm has it", || town.cluster().states_of("y-c@1") == ["PENDING"]);
+    town.cluster().run("scancel", &["--state", "PENDING"]).ok();
+    town.await_state("y-c", "circuit-broken");
+    let error = outcomes(&town, "y-c")[0]["error"].clone();
+    assert_eq!(error, "its Slurm job was cancelled before it began");
 }
 
 #[test]

@@ -30,12 +30,20 @@ pub(super) fn events(
         Some(Since::Time(time)) => query.since_time = Some(time),
         None => {}
     }
-    let mut was_there = false;
+    let (mut was_there, mut is_away) = (false, false);
     loop {
         let last = match read_on(session, &query) {
-            // A server elsewhere that was there once will be there again.
-            Err(report) if follow && was_there && report.code() == "unreachable" => None,
-            last => last?,
+            // A server elsewhere that was there once will be there again, or says why not.
+            Err(report) if follow && was_there && report.code() == "unreachable" => {
+                if !std::mem::replace(&mut is_away, true) {
+                    session.out.notice(&format!("{report}; it is tried again until it can"));
+                }
+                None
+            }
+            last => {
+                is_away = false;
+                last?
+            }
         };
         if !follow {
             return Ok(0);

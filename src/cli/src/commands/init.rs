@@ -28,6 +28,10 @@ pub(super) fn init(
     prefix: Option<String>,
     store: Option<&str>,
 ) -> Done {
+    if let Some(address) = dir.as_ref().and_then(|dir| dir.to_str()).filter(|dir| dir.contains("://")) {
+        return Err(Report::usage(format!("{address} is an address, not a directory"))
+            .hint("ym --town ssh://host/path init makes a town there; --store names its log"));
+    }
     let dir = dir.or_else(|| session.named()).unwrap_or_else(|| PathBuf::from("."));
     let place = shown(&dir);
     let half_made = look(&place)?;

@@ -218,7 +218,7 @@ fn take_slurm(slurm: &mut SlurmRequest, key: &str, meaning: Meaning) {
         ("executor.slurm.time_limit", Meaning::Span(span)) => {
             slurm.time_limit = Some(span).filter(|s| s.0 > 0);
         }
-        ("executor.slurm.cpus", Meaning::Int(n)) => slurm.cpus = u32::try_from(n).ok(),
+        ("executor.slurm.cpus", Meaning::Int(n)) => slurm.cpus = Some(u32::try_from(n).unwrap_or(u32::MAX)),
         ("executor.slurm.memory", Meaning::Bytes(bytes)) => slurm.memory = Some(bytes).filter(|b| *b > 0),
         ("executor.slurm.gres", Meaning::Text(name)) => slurm.gres = Some(name),
         _ => {}

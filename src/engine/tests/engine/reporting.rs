@@ -334,3 +334,12 @@ fn what_a_worker_says_counts_more_than_what_it_writes_until_its_next_step() {
     });
     assert_eq!(town.state.seq().0, before.0 + 1, "the same is no news");
 }
+
+#[test]
+fn what_was_seen_running_and_is_said_never_to_have_run_is_lost() {
+    let mut town = one_running();
+    let id = town.live("gt-a");
+    town.never_ran("gt-a");
+    let ended = town.state.dispatch(&id).and_then(|dispatch| dispatch.ended.clone()).expect("it is over");
+    assert!(matches!(ended.outcome, Outcome::Lost { .. }), "{ended:?}");
+}

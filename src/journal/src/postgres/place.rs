@@ -55,7 +55,7 @@ impl Place {
         let Some(folder) = url.folder() else { return Ok(None) };
         let place = read_from(&folder)?;
         let log: String =
-            client.query_one(&format!("SELECT log FROM {}.meta", url.schema()), &[])?.try_get(0)?;
+            client.query_one(&format!("SELECT log FROM {}.meta", url.quoted_schema()), &[])?.try_get(0)?;
         let stranger = match &place {
             Some(place) => place.log.as_ref().is_some_and(|own| *own != log),
             // A copy of the config has nothing; what has a journal of its own is no copy.
@@ -74,8 +74,10 @@ impl Place {
         if let Some(place) = place.as_ref().filter(|place| place.log.is_some()) {
             return Ok(Some(place.clone()));
         }
-        let row = client
-            .query_one(&format!("SELECT log, gen_random_uuid()::text FROM {}.meta", url.schema()), &[])?;
+        let row = client.query_one(
+            &format!("SELECT log, gen_random_uuid()::text FROM {}.meta", url.quoted_schema()),
+            &[],
+        )?;
         let name = match place {
             Some(place) => place.name,
             None => row.try_get(1)?,

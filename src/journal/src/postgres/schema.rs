@@ -36,7 +36,7 @@ pub(super) fn inspect(client: &mut impl GenericClient, url: &PostgresUrl) -> Res
         return if taken { Err(JournalError::NotAJournal) } else { Ok(Found::Nothing) };
     }
     let found: i64 =
-        client.query_one(&format!("SELECT format FROM {}.meta", url.schema()), &[])?.try_get(0)?;
+        client.query_one(&format!("SELECT format FROM {}.meta", url.quoted_schema()), &[])?.try_get(0)?;
     if found > FORMAT { Err(JournalError::NewerSchema { found, known: FORMAT }) } else { Ok(Found::Tables) }
 }
 
@@ -92,7 +92,7 @@ pub(super) fn create(client: &mut impl GenericClient, url: &PostgresUrl) -> Resu
          VALUES (true, {FORMAT}, {base_seq}, {base_sum}, {checkpoint_seq}, {entities}, {digest}, {seal},
                  gen_random_uuid()::text);
          INSERT INTO {schema}.lease VALUES (0, false, '', 0, '', '', now(), now(), '', '', '')",
-        schema = url.schema(),
+        schema = url.quoted_schema(),
     ))?;
     Ok(())
 }

@@ -41,7 +41,7 @@ pub(super) fn connect(url: &PostgresUrl, label: &str) -> Result<Client, JournalE
          SELECT set_config(name, '0', false) FROM pg_settings
          WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_session_timeout', 'transaction_timeout')
            AND setting <> '0'",
-        url.schema()
+        url.quoted_schema()
     ))?;
     Ok(client)
 }

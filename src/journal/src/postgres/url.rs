@@ -128,6 +128,11 @@ impl PostgresUrl {
         &self.parsed.schema
     }
 
+    /// The same as SQL has it: it may be a word of SQL's.
+    pub(super) fn quoted_schema(&self) -> String {
+        format!("\"{}\"", self.schema())
+    }
+
     pub(super) fn config(&self) -> &Config {
         &self.parsed.config
     }

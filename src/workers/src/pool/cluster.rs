@@ -6,16 +6,17 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use yard_engine::slurm::SlurmRequest;
 use yard_engine::{DispatchId, Millis};
 
-use super::attend::Shared;
+use super::attend::{self, Shared};
 use super::jobs::{self, Errand, Sight};
 use super::settle::{self, Finding};
 use super::table::{Job, Live, Room};
@@ -36,9 +37,14 @@ const HANDS: usize = 4;
 /// What a job may need beyond the grace of a stop request before it is called off as a whole: the request travels through
 /// the controller and the node.
 const JOB_PATIENCE: Duration = Duration::from_secs(5);
-/// How long to wait before the next try when the controller does not answer.
+/// How long to wait before the next try when the controller does not answer: twice as long each time it still does not, so
+/// that a night without one does not fill the log.
 const REST: Duration = Duration::from_secs(2);
-/// How long a pool that ends waits for the last words to the cluster.
+/// As long as that at most.
+const MOST_REST: Duration = Duration::from_secs(30);
+/// How long a pool that ends waits for jobs that are being handed over. Whoever has the town next finds out about the rest.
+const HANDS_PATIENCE: Duration = Duration::from_secs(5);
+/// How long it waits for the last words to the cluster.
 const LAST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// An order that is still to be handed over.
@@ -51,7 +57,7 @@ struct Submission {
     argv: Vec<OsString>,
 }
 
-/// The threads that deal with a cluster. Dropping them waits until what they were given is handed over.
+/// The threads that deal with a cluster. Dropping them waits a while until what they were given is handed over.
 pub(super) struct Cluster {
     shared: Arc<Shared>,
     submissions: Option<Sender<Submission>>,
@@ -71,6 +77,7 @@ impl Cluster {
         let (submissions, orders) = mpsc::channel();
         let orders = Arc::new(Mutex::new(orders));
         let closing = Arc::new(AtomicBool::new(false));
+        let silences = Arc::new(AtomicU32::new(0));
         let unsaid = jobs::start(shared, names.clone())?;
         let mut cluster = Self {
             shared: Arc::clone(shared),
@@ -85,6 +92,7 @@ impl Cluster {
                 names: names.clone(),
                 script: script.clone(),
                 closing: Arc::clone(&cluster.closing),
+                silences: Arc::clone(&silences),
             };
             let orders = Arc::clone(&orders);
             let thread = std::thread::Builder::new().name("ym-sbatch".to_owned());
@@ -98,15 +106,17 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         self.closing.store(true, Ordering::Relaxed);
         self.submissions = None;
-        for hand in self.hands.drain(..) {
-            // A thread that panicked has nothing left to do.
-            let _ = hand.join();
-        }
+        wait_until(HANDS_PATIENCE, || self.hands.iter().all(JoinHandle::is_finished));
         self.shared.table().cluster = None;
-        let until = Instant::now() + LAST_PATIENCE;
-        while self.unsaid.load(Ordering::Relaxed) > 0 && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_until(LAST_PATIENCE, || self.unsaid.load(Ordering::Relaxed) == 0);
+    }
+}
+
+/// Waits until something is so, but not longer than this.
+fn wait_until(patience: Duration, is_so: impl Fn() -> bool) {
+    let until = Instant::now() + patience;
+    while !is_so() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -230,7 +240,8 @@ impl LocalPool {
                     dispatch,
                     Instant::now() + grace.duration() + JOB_PATIENCE.max(self.shim_patience),
                 );
-                table.run_errand(Errand::Signal(dispatch.clone()));
+                drop(table);
+                self.tell_job(dispatch, path)?;
             }
             // Whoever follows it tells what became of it.
             Finding::Ended(_) | Finding::StartFailed(_) | Finding::Died(_) | Finding::Absent => {
@@ -253,11 +264,19 @@ impl LocalPool {
             return Ok(());
         };
         claim::leave_word(path, &Line::Yield { wanted, at: now() })?;
-        if story.is_untaken() {
+        // It may have begun while the word was written: then it is one that runs.
+        if story.is_untaken() && !settle::is_held(path)? {
             return self.stop_job(dispatch, path, Millis(0), "it gave way before its turn came");
         }
-        self.cluster()?;
-        self.shared.table().run_errand(Errand::Signal(dispatch.clone()));
+        self.tell_job(dispatch, path)
+    }
+
+    /// Has the shim of a job look into its claim: at once if it is on this host, else by way of the controller.
+    fn tell_job(&mut self, dispatch: &DispatchId, path: &Path) -> io::Result<()> {
+        if !attend::signal_shim(path, Signal::SIGUSR1)? {
+            self.cluster()?;
+            self.shared.table().run_errand(Errand::Signal(dispatch.clone()));
+        }
         Ok(())
     }
 }
@@ -268,6 +287,8 @@ struct Hand {
     names: JobNames,
     script: PathBuf,
     closing: Arc<AtomicBool>,
+    /// How often in a row the controller did not answer.
+    silences: Arc<AtomicU32>,
 }
 
 impl Hand {
@@ -280,12 +301,16 @@ impl Hand {
                 continue;
             }
             match self.hand_over(&submission) {
-                Ok(()) => self.is_handed_over(&dispatch),
+                Ok(()) => {
+                    self.silences.store(0, Ordering::Relaxed);
+                    self.is_handed_over(&dispatch);
+                }
                 Err(NotTaken::Refused(error)) => {
+                    self.silences.store(0, Ordering::Relaxed);
                     self.give_up(WorkerReport::StartFailed { dispatch, error });
                 }
                 Err(NotTaken::Unanswered(why)) => {
-                    let until = Instant::now() + REST;
+                    let until = Instant::now() + rest(self.silences.fetch_add(1, Ordering::Relaxed));
                     while self.is_wanted(&dispatch) && !self.is_closing() && Instant::now() < until {
                         std::thread::sleep(Duration::from_millis(20));
                     }
@@ -347,6 +372,11 @@ impl Hand {
             Ok(_) | Err(_) => self.is_handed_over(&dispatch),
         }
     }
+}
+
+/// How long to leave the controller alone when it did not answer so often in a row, by all hands together.
+fn rest(silences: u32) -> Duration {
+    REST.saturating_mul(1 << (silences / HANDS as u32).min(8)).min(MOST_REST)
 }
 
 /// Kills whatever runs of a job of which nobody knows.

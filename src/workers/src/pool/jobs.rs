@@ -15,7 +15,7 @@ use yard_engine::DispatchId;
 use super::attend::Shared;
 use super::settle::{self, Finding};
 use super::table::Table;
-use super::verdict::{Verdict, asks_why, ended_by_slurm, judge, why_untaken};
+use super::verdict::{Verdict, asks_why, ended_by_slurm, judge, why_start_failed, why_untaken};
 use super::window::is_over;
 use crate::claim;
 use crate::record::{SlurmEnd, Story};
@@ -318,19 +318,17 @@ fn settle(shared: &Shared, dispatch: &DispatchId, story: &Story, end: Option<Job
             WorkerReport::Ended { dispatch, exit }
         }
         Ok(Finding::StartFailed(error)) => WorkerReport::StartFailed { dispatch, error },
-        // Its script ran, and came to an end without a shim that had even looked into the claim.
-        Ok(Finding::Revoked) if *story == Story::default() && end == Some(JobState::Ended) => {
-            let error =
-                "its Slurm job ended before it began: can the node run ym, and see the town's folder?";
-            WorkerReport::StartFailed { dispatch, error: error.to_owned() }
-        }
         Ok(Finding::Revoked) => {
+            let failed_start = end.filter(|_| *story == Story::default()).and_then(why_start_failed);
             let why = match end {
-                _ if story.revoked => "nothing could be started where it was to run".to_owned(),
-                Some(JobState::EndedBySlurm(end)) => why_untaken(end).to_owned(),
-                Some(JobState::Ended | JobState::Waiting | JobState::Running) | None => why.to_owned(),
+                _ if story.revoked => "nothing could be started where it was to run",
+                Some(JobState::EndedBySlurm(end)) => why_untaken(end),
+                Some(JobState::Ended | JobState::Waiting | JobState::Running) | None => why,
             };
-            WorkerReport::NeverRan { dispatch, why }
+            match failed_start {
+                Some(error) => WorkerReport::StartFailed { dispatch, error: error.to_owned() },
+                None => WorkerReport::NeverRan { dispatch, why: why.to_owned() },
+            }
         }
         Ok(Finding::Absent) => {
             shared.close_books(&dispatch);

@@ -76,6 +76,23 @@ pub(super) fn asks_why(story: &Story) -> bool {
     story.stop.is_none() && came_to_no_good
 }
 
+/// Why a job that ended before a shim had even looked into its claim counts as a start that failed. What Slurm or a person
+/// put an end to would come to the same end again and again if it did not count; what made way for other work, or was on a
+/// node that failed, may have better luck.
+pub(super) fn why_start_failed(end: JobState) -> Option<&'static str> {
+    match end {
+        JobState::Ended => {
+            Some("its Slurm job ended before it began: can the node run ym, and see the town's folder?")
+        }
+        JobState::EndedBySlurm(end @ (SlurmEnd::Cancelled | SlurmEnd::TimeLimit | SlurmEnd::OutOfMemory)) => {
+            Some(why_untaken(end))
+        }
+        JobState::EndedBySlurm(SlurmEnd::Preempted | SlurmEnd::NodeFailed)
+        | JobState::Waiting
+        | JobState::Running => None,
+    }
+}
+
 /// Why a job ended that nobody had taken.
 pub(super) fn why_untaken(end: SlurmEnd) -> &'static str {
     match end {

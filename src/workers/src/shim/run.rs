@@ -91,6 +91,7 @@ pub(super) fn perform(shim: &mut Shim, dispatch: DispatchId, path: &Path, source
     let log = Log::new(spec.log.clone(), spec.log_cap);
     let began = boot_millis();
     let hard_cap = spec.hard_cap.map(|cap| began.saturating_add(cap.0));
+    let look_at = shim.realm.is_some().then_some(began);
     let mut run = Run {
         shim,
         dispatch,
@@ -108,6 +109,7 @@ pub(super) fn perform(shim: &mut Shim, dispatch: DispatchId, path: &Path, source
         grace: spec.kill_grace,
         hard_cap,
         flush_at: None,
+        look_at,
         flushed: false,
         cause: None,
         note: None,
@@ -184,6 +186,8 @@ pub(super) struct Run<'a> {
     pub(super) hard_cap: Option<u64>,
     /// When waiting lines and frames must go out.
     pub(super) flush_at: Option<u64>,
+    /// When it looks for requests in its claim without being told to, if nobody may be able to tell it.
+    pub(super) look_at: Option<u64>,
     /// Whether some did before the end.
     pub(super) flushed: bool,
     /// Why it ends, once that is decided: the first cause counts.

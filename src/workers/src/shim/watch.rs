@@ -17,6 +17,8 @@ use crate::wire;
 
 /// How often SIGKILL is repeated, for processes that were being made meanwhile.
 const KILL_AGAIN: u64 = 20;
+/// How often a job looks into its claim by itself: the signal that tells it to goes through a controller, which may be down.
+const LOOK_EVERY: u64 = 2000;
 
 impl Run<'_> {
     /// Attends to everything until `program` has ended or, without one, until nothing is left.
@@ -87,6 +89,10 @@ impl Run<'_> {
         if self.flush_at.is_some_and(|at| at <= time) {
             self.flush();
         }
+        if self.look_at.is_some_and(|at| at <= time) {
+            self.look_at = Some(time + LOOK_EVERY);
+            self.look_for_requests();
+        }
         if self.cause.is_none() {
             if step_deadline.is_some_and(|at| at <= time) {
                 self.begin_end(ExitCause::Timeout, self.grace, "the step took longer than its timeout");
@@ -105,7 +111,8 @@ impl Run<'_> {
         if self.meter_at.is_some_and(|at| at <= time) || self.line_at.is_some_and(|at| at <= time) {
             self.note_meter();
         }
-        let mut next = [self.flush_at, self.kill_at, self.meter_at, self.line_at].into_iter().flatten().min();
+        let always = [self.flush_at, self.look_at, self.kill_at, self.meter_at, self.line_at];
+        let mut next = always.into_iter().flatten().min();
         if self.cause.is_none() {
             next = [next, step_deadline, self.hard_cap].into_iter().flatten().min();
         }

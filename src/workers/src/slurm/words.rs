@@ -31,9 +31,16 @@ const SILENCE: [&str; 20] = [
     "does not answer",
 ];
 
-/// Words by which it says that it is short of something for now: no job is at fault.
-const SHORTAGE: [&str; 4] =
-    ["temporarily unable to accept job", "authentication error", "authentication credential", "munge"];
+/// Words by which it says that it is short of something for now: no job is at fault. The last two are a limit on how many
+/// jobs somebody may have there (`AssocMaxSubmitJobLimit` and its like), and a partition that is closed for a while.
+const SHORTAGE: [&str; 6] = [
+    "temporarily unable to accept job",
+    "authentication error",
+    "authentication credential",
+    "munge",
+    "submitjob",
+    "inactive or drain",
+];
 
 /// How Slurm says that a job stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,6 +195,9 @@ mod tests {
             "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation",
             "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying",
             "sbatch: error: Batch job submission failed: Protocol authentication error",
+            "sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: Batch job submission failed: Job violates \
+             accounting/QOS policy (job submit limit, user's size and/or time limits)",
+            "sbatch: error: Batch job submission failed: Required partition not available (inactive or drain)",
             "its server does not answer",
         ];
         for text in silent {
