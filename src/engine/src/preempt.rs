@@ -198,15 +198,12 @@ impl State {
         self.limits_for(context).filter(|limit| !self.room(limit).has_room()).collect()
     }
 
-    /// Whether the end of a dispatch would make room under every one of these limits. On a cluster whoever waits for his turn
-    /// would have the next room there, so it is enough that he leaves the line.
+    /// Whether the end of a dispatch would make room under every one of these limits.
     pub(crate) fn would_free(&self, dispatch: &Dispatch, full: &[Limit]) -> bool {
         let held: BTreeSet<Limit> = dispatch.limits().collect();
-        let waits = dispatch.starts_elsewhere() && dispatch.running_at.is_none();
         full.iter().all(|limit| {
             let room = self.room(limit);
-            let is_enough = room.max.is_none_or(|max| room.active <= max);
-            held.contains(limit) && (is_enough || waits && *limit == Limit::Slurm)
+            held.contains(limit) && room.max.is_none_or(|max| room.active <= max)
         })
     }
 
@@ -216,16 +213,12 @@ impl State {
         ending.any(|dispatch| self.would_free(dispatch, full))
     }
 
-    /// From when on a dispatch may be pushed out; none if it may not, or begins in a moment. One that waits for its turn on
-    /// a cluster loses nothing.
+    /// From when on a dispatch may be pushed out; none if it may not, or begins in a moment. For one that waits for its turn
+    /// on a cluster, that turn is what it would lose.
     fn may_give_way_from(&self, dispatch: &Dispatch) -> Option<Timestamp> {
-        if dispatch.should_yield() {
-            return None;
-        }
-        match dispatch.running_at {
-            Some(running_at) => Some(running_at.after(self.protection(dispatch).duration())),
-            None => dispatch.starts_elsewhere().then_some(dispatch.started_at),
-        }
+        let waits_since = dispatch.starts_elsewhere().then_some(dispatch.started_at);
+        let since = dispatch.running_at.or(waits_since).filter(|_| !dispatch.should_yield())?;
+        Some(since.after(self.protection(dispatch).duration()))
     }
 
     /// How long a dispatch is left alone: longer each time its work was for nothing.

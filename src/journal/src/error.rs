@@ -41,7 +41,7 @@ pub enum JournalError {
     OtherTown(String),
     /// Workers may be alive that only another directory knows.
     #[error(
-        "workers of the town were started by {0}, and only a daemon there can tell what becomes of them: start one there, or let `ym doctor --fix` here give them up if that place is gone for good"
+        "workers of the town were started by {0}, and only a daemon there can tell what becomes of them: start one there, or, if that place is gone for good, give them up with `ym doctor --give-up-workers` here"
     )]
     WorkersElsewhere(Holder),
     /// The file is something else.

@@ -313,10 +313,10 @@ fn whoever_has_only_the_config_looks_and_never_takes_running_work_for_lost() {
         seen.stderr.contains("nobody serves the town, and it was last led by")
     });
     let refused = on_another_host(&there, &no_way, &["--json", "bead", "add", "more"]);
-    assert!(refused.code == 1 && refused.stdout.contains("ym doctor --fix"), "{refused:?}");
+    assert!(refused.code == 1 && refused.stdout.contains("ym doctor --give-up-workers"), "{refused:?}");
     let daemon = on_another_host(&there, &no_way, &["--daemon"]);
     assert!(daemon.code == 1 && daemon.stderr.contains("started by another process"), "{daemon:?}");
-    assert!(!on_another_host(&there, &no_way, &["doctor"]).stdout.contains("ok   home"));
+    assert!(on_another_host(&there, &no_way, &["doctor", "--fix"]).stdout.contains("FAIL home"));
     fs::write(go, "").expect("a file");
     let mut next = Daemon::start(&town);
     town.await_state("y-runs", "closed");
@@ -342,7 +342,7 @@ fn a_place_that_is_gone_for_good_can_be_given_up() {
         fs::create_dir(there.root().join(".yardmaster").join(folder)).expect("a folder");
     }
     wait_until("the heartbeat has run out", || {
-        there.run(["doctor", "--fix"]).stdout.contains("given up: their beads")
+        there.run(["doctor", "--give-up-workers"]).stdout.contains("given up: their beads")
     });
     let mut next = Daemon::start(&there);
     town.await_state("y-runs", "closed");

@@ -390,6 +390,9 @@ pub(crate) enum Cmd {
         /// Repair what can safely be repaired
         #[arg(long)]
         fix: bool,
+        /// Try beads again from here whose workers only another place knows: only when that place is gone for good
+        #[arg(long)]
+        give_up_workers: bool,
     },
     /// Hooks by which other tools tell that beads changed
     #[command(

@@ -48,7 +48,7 @@ fn check(name: &'static str, status: Status, message: impl Into<String>) -> Chec
     Check { name, status, message: message.into() }
 }
 
-pub(super) fn doctor(session: &mut Session, fix: bool) -> Done {
+pub(super) fn doctor(session: &mut Session, fix: bool, give_up_workers: bool) -> Done {
     let town = session.town()?;
     let (agents_check, agents) = agents::agents(&town);
     let checks = [
@@ -63,7 +63,7 @@ pub(super) fn doctor(session: &mut Session, fix: bool) -> Done {
         space(&town),
         agents_check,
     ];
-    let checks = checks.into_iter().chain(kept::home(&town, fix));
+    let checks = checks.into_iter().chain(kept::home(&town, give_up_workers));
     let checks: Vec<Check> = checks.chain(executors::of(&town)).chain(git(&town)).collect();
     let failed = checks.iter().any(|check| check.status == Status::Fail);
     if session.out.json() {

@@ -108,7 +108,7 @@ pub(crate) fn run(session: &mut Session, cli: Cli, words: &[OsString]) -> Done {
         Cmd::Poke { rig, hook: false } => alerts::poke(session, rig),
         Cmd::Poke { rig, hook: true } => Ok(nudge::nudge(session, rig)),
         Cmd::Worktree(command) => worktree::run(session, command),
-        Cmd::Doctor { fix } => doctor::doctor(session, fix),
+        Cmd::Doctor { fix, give_up_workers } => doctor::doctor(session, fix, give_up_workers),
         Cmd::Hooks(command) => hooks::run(session, command),
         Cmd::Http(command) => http::run(session, &command),
         Cmd::Journal(command) => journal::run(session, command),

@@ -7,7 +7,7 @@ use std::path::Path;
 use yard_daemon::TownDir;
 use yard_daemon::config::{self, Change, STORE};
 use yard_engine::Seq;
-use yard_journal::{Holder, JournalError, Reader, Store};
+use yard_journal::{Holder, JournalError, Lease, Reader, Role, Store};
 
 use crate::errors::Report;
 
@@ -72,6 +72,9 @@ pub(super) fn change(town: &TownDir, text: &str) -> Result<Change, Report> {
     if let (Store::Sqlite(file), Store::Postgres(_)) = (&now, &next) {
         put_aside(file)?;
     }
+    // Workers may have gone on while the journal moved: only this directory knows of them.
+    let lease = Lease::try_acquire(&next, Role::Command);
+    lease.map_err(|error| Report::new("journal", error.to_string()))?.make_home()?;
     Ok(change)
 }
 

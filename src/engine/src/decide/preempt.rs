@@ -92,8 +92,8 @@ impl Tx<'_> {
             Outcome::Succeeded
             | Outcome::Failed { .. }
             | Outcome::StartFailed { .. }
-            | Outcome::Lost { .. } => (Method::Finished, "came to its own end"),
-            Outcome::NeverRan { .. } => (Method::Cooperative, "gave way before its turn came"),
+            | Outcome::Lost { .. }
+            | Outcome::NeverRan { .. } => (Method::Finished, "came to its own end"),
         };
         self.end_preemption(&cycle, method, format!("{id} {why}"));
     }

@@ -438,41 +438,30 @@ fn a_cooling_account_rests_for_all_its_work_and_says_until_when() {
 }
 
 #[test]
-fn work_that_waits_for_its_turn_on_a_cluster_gives_way_at_once_and_loses_nothing() {
+fn work_that_waits_for_its_turn_on_a_cluster_gives_way_too_and_is_then_left_alone_for_longer() {
     for (executor, gives_way) in [("slurm", true), ("local", false)] {
         let mut town = Town::deferred(1);
         town.configure(|s| s.worker.executor = Some(executor.to_owned()));
         queued(&mut town, "gt-low", 1);
         assert_eq!(town.pass().started, ["gt-low"]);
-        town.advance(Millis::minutes(2));
-        queued(&mut town, "gt-urgent", 90);
-        town.pass();
-        assert_eq!(victim(&town).is_some(), gives_way, "on {executor}");
-        if gives_way {
+        for round in 0..4 {
+            let urgent = format!("gt-urgent{round}");
+            queued(&mut town, &urgent, 90);
+            town.advance(Millis((60_000 << round) - 1));
+            town.pass();
+            assert_eq!(victim(&town), None, "{round}: it is left alone");
+            town.advance(Millis(1));
+            town.pass();
+            assert_eq!(victim(&town).is_some(), gives_way, "on {executor}");
+            if !gives_way {
+                break;
+            }
             town.never_ran("gt-low");
             assert_eq!(method(&town), Some(Method::Cooperative));
-            assert_eq!(town.start(), ["gt-urgent"]);
+            assert_eq!(town.start(), [urgent.as_str()]);
             assert_eq!(town.standing("gt-low"), Standing::Queued);
+            town.exits_ok(&urgent);
+            assert_eq!(town.pass().started, ["gt-low"]);
         }
     }
-}
-
-#[test]
-fn on_a_full_cluster_the_urgent_goes_ahead_of_those_who_wait_there() {
-    let mut town = Town::deferred(9);
-    town.configure(|s| s.worker.executor = Some("slurm".to_owned()));
-    for bead in ["gt-low", "gt-lower"] {
-        queued(&mut town, bead, 1);
-    }
-    assert_eq!(town.pass().started, ["gt-low", "gt-lower"]);
-    town.act(|tx| tx.cluster_observed(0));
-    queued(&mut town, "gt-urgent", 90);
-    for bead in ["gt-lower", "gt-low"] {
-        assert!(town.pass().started.is_empty());
-        assert_eq!(victim(&town), Some(bead));
-        town.never_ran(bead);
-    }
-    assert!(town.pass().started.is_empty(), "nobody has room");
-    town.act(|tx| tx.cluster_observed(1));
-    assert_eq!(town.start(), ["gt-urgent"]);
 }

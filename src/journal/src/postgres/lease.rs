@@ -123,7 +123,8 @@ impl RowLease {
         let mut client = connect(&self.url, &format!("ym {} lease", self.url.schema()))?;
         prepare_for_writing(&mut client)?;
         let made = client.execute(
-            "UPDATE lease SET home = $2, home_host = $3, home_address = $4 WHERE term = $1 AND home <> $2",
+            "UPDATE lease SET home = $2, home_host = $3, home_address = $4
+             WHERE term = $1 AND (home, home_host, home_address) IS DISTINCT FROM ($2, $3, $4)",
             &[&self.term, &place.name, &this_host(), &self.url.town()],
         )?;
         let is_ours =
@@ -267,15 +268,22 @@ impl Heard {
 
     /// Notices that the heart itself is held up, by a way to the server that neither answers nor breaks. Ends with the heart.
     fn watch(&self, fate: &Arc<Mutex<Fate>>) -> std::io::Result<()> {
-        let (heard, fate) = (Arc::downgrade(&self.0), Arc::clone(fate));
+        let (weak, fate) = (Arc::downgrade(&self.0), Arc::clone(fate));
         let thread = std::thread::Builder::new().name("ym-lease-watch".to_owned());
         thread.spawn(move || {
-            while let Some(heard) = heard.upgrade() {
+            while let Some(heard) = weak.upgrade() {
                 if Self(heard).is_long_ago() {
                     let why = format!("nothing was heard of it for {} seconds", PATIENCE.as_secs());
                     return lose(&fate, JournalError::Unreachable(why));
                 }
+                let begun = Instant::now();
                 std::thread::sleep(HEARTBEAT);
+                if begun.elapsed() > 4 * HEARTBEAT
+                    && let Some(heard) = weak.upgrade()
+                {
+                    // It was this process that stood still: the heart has yet to find out what became of the lease.
+                    Self(heard).note();
+                }
             }
         })?;
         Ok(())

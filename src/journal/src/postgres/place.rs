@@ -39,12 +39,29 @@ impl Place {
     }
 
     fn write(&self, folder: &Path) -> io::Result<()> {
+        fs::rename(self.write_beside(folder)?, folder.join(NOTE))
+    }
+
+    /// Gives a directory its first name. Of several that do so at once the first counts: one directory has one name.
+    fn write_first(self, folder: &Path) -> io::Result<Self> {
+        let beside = self.write_beside(folder)?;
+        let linked = fs::hard_link(&beside, folder.join(NOTE));
+        fs::remove_file(&beside)?;
+        match linked {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Ok(Self::read(folder)?.unwrap_or(self))
+            }
+            linked => linked.map(|()| self),
+        }
+    }
+
+    fn write_beside(&self, folder: &Path) -> io::Result<PathBuf> {
         let beside = folder.join(format!("{NOTE}.{}", std::process::id()));
         let mut open = OpenOptions::new();
         let mut file = open.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
         write!(file, "{}\n{}\n", self.name, self.log.as_deref().unwrap_or_default())?;
         file.sync_all()?;
-        fs::rename(&beside, folder.join(NOTE))
+        Ok(beside)
     }
 
     /// The place that somebody asks from, if it has a name yet; refused if it belongs to another log.
@@ -78,13 +95,15 @@ impl Place {
             &format!("SELECT log, gen_random_uuid()::text FROM {}.meta", url.quoted_schema()),
             &[],
         )?;
-        let name = match place {
-            Some(place) => place.name,
-            None => row.try_get(1)?,
+        let log = Some(row.try_get(0)?);
+        let written = match place {
+            Some(place) => {
+                let place = Self { log, ..place };
+                place.write(&folder).map(|()| place)
+            }
+            None => Self { name: row.try_get(1)?, log }.write_first(&folder),
         };
-        let place = Self { name, log: Some(row.try_get(0)?) };
-        place.write(&folder).map_err(|source| JournalError::io("write", &folder.join(NOTE), source))?;
-        Ok(Some(place))
+        written.map(Some).map_err(|source| JournalError::io("write", &folder.join(NOTE), source))
     }
 }
 

@@ -297,6 +297,10 @@ impl Hand {
             let next = orders.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(submission) = next else { return };
             let dispatch = submission.dispatch.clone();
+            if self.shared.table().cluster.is_none() {
+                // Nobody waits for it any more: it may be another leader's by now.
+                return;
+            }
             if !self.is_wanted(&dispatch) {
                 continue;
             }
@@ -309,13 +313,11 @@ impl Hand {
                     self.silences.store(0, Ordering::Relaxed);
                     self.give_up(WorkerReport::StartFailed { dispatch, error });
                 }
+                Err(NotTaken::Short(why)) => self.try_later(dispatch, why, REST),
                 Err(NotTaken::Unanswered(why)) => {
-                    let until = Instant::now() + rest(self.silences.fetch_add(1, Ordering::Relaxed));
-                    while self.is_wanted(&dispatch) && !self.is_closing() && Instant::now() < until {
-                        std::thread::sleep(Duration::from_millis(20));
-                    }
-                    self.give_up(WorkerReport::NeverRan { dispatch, why });
-                    if self.is_closing() {
+                    let silences = self.silences.fetch_add(1, Ordering::Relaxed);
+                    self.try_later(dispatch, why, rest(silences));
+                    if self.closing.load(Ordering::Relaxed) {
                         // What is left over was never handed over, and is found out about by the next daemon.
                         return;
                     }
@@ -325,8 +327,14 @@ impl Hand {
         }
     }
 
-    fn is_closing(&self) -> bool {
-        self.closing.load(Ordering::Relaxed)
+    /// Gives an order back after a rest, so that it is not tried again and again.
+    fn try_later(&self, dispatch: DispatchId, why: String, rest: Duration) {
+        let until = Instant::now() + rest;
+        let is_closing = || self.closing.load(Ordering::Relaxed);
+        while self.is_wanted(&dispatch) && !is_closing() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.give_up(WorkerReport::NeverRan { dispatch, why });
     }
 
     /// Whether nobody has called it off meanwhile.

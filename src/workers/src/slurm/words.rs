@@ -105,6 +105,8 @@ pub(super) fn read_jobs(text: &str, names: &JobNames) -> Jobs {
 pub(crate) enum NotTaken {
     /// It is not as Slurm wants it, or there is no Slurm.
     Refused(String),
+    /// It would be taken at another time.
+    Short(String),
     /// Slurm did not answer: nobody knows whether it has the job.
     Unanswered(String),
 }
@@ -114,8 +116,11 @@ impl NotTaken {
         let words = complaint.to_lowercase();
         let said = |list: &[&str]| list.iter().any(|it| words.contains(it));
         let told = last_complaint(complaint);
-        if said(&SILENCE) || said(&SHORTAGE) {
+        if said(&SILENCE) {
             return Self::Unanswered(format!("Slurm does not answer: {told}"));
+        }
+        if said(&SHORTAGE) {
+            return Self::Short(format!("Slurm does not take the job now: {told}"));
         }
         Self::Refused(format!("Slurm refuses the job: {told}"))
     }
@@ -193,15 +198,20 @@ mod tests {
             "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)",
             "sbatch: error: Batch job submission failed: Connection reset by peer",
             "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation",
+            "its server does not answer",
+        ];
+        let short = [
             "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying",
             "sbatch: error: Batch job submission failed: Protocol authentication error",
             "sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: Batch job submission failed: Job violates \
              accounting/QOS policy (job submit limit, user's size and/or time limits)",
             "sbatch: error: Batch job submission failed: Required partition not available (inactive or drain)",
-            "its server does not answer",
         ];
         for text in silent {
             assert!(matches!(NotTaken::read(text), NotTaken::Unanswered(_)), "{text}");
+        }
+        for text in short {
+            assert!(matches!(NotTaken::read(text), NotTaken::Short(_)), "{text}");
         }
         let refused = "sbatch: error: invalid partition specified: x\n\
                        sbatch: error: Batch job submission failed: Invalid partition name specified";

@@ -28,16 +28,23 @@ pub(super) fn kept(town: &TownDir) -> Check {
 }
 
 /// Whether the town's workers were started from another directory, where alone anybody knows of them.
-pub(super) fn home(town: &TownDir, fix: bool) -> Option<Check> {
+pub(super) fn home(town: &TownDir, gives_up: bool) -> Option<Check> {
     let home = town.reader().and_then(|reader| reader.led_from_elsewhere()).ok()??;
-    let workers = journal::state(town).ok().flatten().map_or(0, |state| state.live_workers().count());
+    if let Some(holder) = town.holder() {
+        let status = if gives_up { Status::Fail } else { Status::Ok };
+        return Some(check("home", status, format!("{holder} leads the town and knows its workers")));
+    }
     let known = format!("the town was last led by {home}");
-    Some(match (workers, fix) {
+    let workers = match journal::state(town) {
+        Ok(state) => state.map_or(0, |state| state.live_workers().count()),
+        Err(error) => return Some(check("home", Status::Fail, format!("{known}, and {error}"))),
+    };
+    Some(match (workers, gives_up) {
         (0, _) => check("home", Status::Ok, format!("{known}; no worker of it is left there")),
         (workers, true) => give_up(town, &home, workers),
         (workers, false) => {
             let message = format!(
-                "{known}, which alone knows what became of {}: start a daemon there; if that place is gone for good, --fix gives them up",
+                "{known}, which alone knows what became of {}: start a daemon there; if that place is gone for good, --give-up-workers has their beads tried again from here",
                 count(workers, "worker")
             );
             check("home", Status::Fail, message)
