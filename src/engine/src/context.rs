@@ -520,7 +520,7 @@ impl State {
         self.remember(&bead);
     }
 
-    fn change_context(&mut self, id: &ContextId, change: impl FnOnce(&mut Context)) {
+    pub(crate) fn change_context(&mut self, id: &ContextId, change: impl FnOnce(&mut Context)) {
         self.unqueue(id);
         let Some(context) = self.context_mut(id) else { return };
         change(context);

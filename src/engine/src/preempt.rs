@@ -114,6 +114,9 @@ impl State {
             }
             PreemptionEvent::Ended { victim, method, .. } => {
                 self.set_yield(victim, None);
+                if matches!(method, Method::Cooperative | Method::Forced) {
+                    self.remember_lost_turn(victim, at);
+                }
                 let cycle = self.preemption.take();
                 self.promised = match method {
                     Method::Cooperative | Method::Forced => cycle.map(|cycle| cycle.context),
@@ -123,6 +126,17 @@ impl State {
             }
         }
         self.touch_town();
+    }
+
+    /// Whoever gave way before his turn came keeps his context, which remembers that as that of the next attempt would.
+    fn remember_lost_turn(&mut self, victim: &DispatchId, at: Timestamp) {
+        let waiting = self.dispatch(victim).filter(|dispatch| dispatch.running_at.is_none());
+        let Some(context) = waiting.map(|dispatch| dispatch.context.clone()) else { return };
+        let ahead_from = Some(self.goes_ahead_from(at));
+        self.change_context(&context, |context| {
+            context.pushed_out = context.pushed_out.saturating_add(1);
+            context.ahead_from = ahead_from;
+        });
     }
 
     fn set_yield(&mut self, victim: &DispatchId, since: Option<Timestamp>) {

@@ -3,7 +3,7 @@
 
 use super::Asker;
 use crate::command::{Answer, Command};
-use crate::dispatch::{Outcome, StopReason};
+use crate::dispatch::{Dispatch, Outcome, StopReason};
 use crate::preempt::{Cycle, Method, Outlook, PreemptionEvent, ROUNDS};
 use crate::readiness::list;
 use crate::refusal::Refusal;
@@ -92,8 +92,11 @@ impl Tx<'_> {
             Outcome::Succeeded
             | Outcome::Failed { .. }
             | Outcome::StartFailed { .. }
-            | Outcome::Lost { .. }
-            | Outcome::NeverRan { .. } => (Method::Finished, "came to its own end"),
+            | Outcome::Lost { .. } => (Method::Finished, "came to its own end"),
+            Outcome::NeverRan { .. } if self.state().dispatch(id).is_some_and(Dispatch::starts_elsewhere) => {
+                (Method::Cooperative, "gave way before its turn came")
+            }
+            Outcome::NeverRan { .. } => (Method::Finished, "never ran"),
         };
         self.end_preemption(&cycle, method, format!("{id} {why}"));
     }

@@ -145,7 +145,7 @@ impl Tx<'_> {
     }
 
     /// Nothing ever ran under this id, and its claim is revoked: the context stands in the queue again, uncounted,
-    /// unless it was the start itself that took too long, or it gave way: then the next attempt is left alone for longer.
+    /// unless it was the start itself that took too long.
     pub fn worker_never_ran(&mut self, id: &DispatchId, why: &str) {
         let Some(dispatch) = self.live(id, "never ran") else { return };
         if dispatch.running_at.is_some() {
@@ -156,16 +156,12 @@ impl Tx<'_> {
             Some(reason @ StopReason::UserCancelled) => {
                 return self.end_stopped(&dispatch, reason, Legacy::BLAMELESS);
             }
-            Some(reason @ (StopReason::CooperativePreemption | StopReason::PreemptionTimeout)) => {
-                return self.lost_its_turn(&dispatch, reason);
-            }
-            None if dispatch.yield_asked.is_some() => {
-                return self.lost_its_turn(&dispatch, StopReason::CooperativePreemption);
-            }
             Some(StopReason::SpawnTimeout) => return self.worker_start_failed(id, why),
             // Whatever else it was to be ended for, nothing has run: it simply waits again.
             Some(
-                StopReason::GracefulShutdown
+                StopReason::CooperativePreemption
+                | StopReason::PreemptionTimeout
+                | StopReason::GracefulShutdown
                 | StopReason::HardCapExceeded
                 | StopReason::DeadlineExceeded
                 | StopReason::CostLimitReached
@@ -177,12 +173,6 @@ impl Tx<'_> {
         self.end(id, Outcome::NeverRan { why: why.to_owned() }, Next::BackInQueue);
         let asker = Asker { actor: "scheduler", kitchen: &super::Kitchen::default() };
         self.close_stale_context(&asker, id.bead());
-    }
-
-    /// It gave way before its turn came: an attempt that did nothing, so that it is not pushed out for ever.
-    fn lost_its_turn(&mut self, dispatch: &Dispatch, reason: StopReason) {
-        self.worker_running(&dispatch.id, None);
-        self.end_stopped(dispatch, reason, Legacy::BLAMELESS);
     }
 
     /// A start could not even be handed over (no process, no descriptor): as `worker_never_ran`, and its context rests

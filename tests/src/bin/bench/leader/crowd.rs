@@ -104,13 +104,9 @@ impl Crowd {
         }
     }
 
-    /// So many were ordered to start and are not known to run.
-    pub(super) fn starting(&self) -> usize {
-        self.0.books.borrow().starting.len()
-    }
-
-    pub(super) fn at_work(&self) -> usize {
-        self.0.books.borrow().busy.len()
+    /// So many were ordered to start so far.
+    pub(super) fn orders(&self) -> u64 {
+        self.0.books.borrow().orders
     }
 
     pub(super) fn ended(&self) -> u64 {

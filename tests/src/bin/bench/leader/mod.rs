@@ -123,7 +123,8 @@ fn carry(workers: usize, span: Duration, effort: &Effort) -> Fallible<Seen> {
     let (pool, clock, outside) = crowd.surroundings();
     let mut leader = Rehearsal::open(&place, ServerRole::Daemon, journal, pool, clock, outside, keeping)?;
     queue(&mut leader, beads, workers)?;
-    while crowd.starting() > 0 || crowd.at_work() < workers {
+    // Not until all are at work: some may be done before the last begins.
+    while crowd.orders() < workers as u64 {
         crowd.report(&leader);
         leader.round();
     }
