@@ -102,10 +102,18 @@ pub(crate) fn lasting_lease(town: &TownDir, role: Role) -> Result<Lease, DaemonE
     }
 }
 
-/// Whether only a heartbeat that has not run out yet speaks for somebody of this host: a row outlives whoever holds it.
+/// Whether somebody of this host is named who is gone: a row outlives whoever holds it until his heartbeat has run out, and
+/// a lock file names the last one until the next has written his own name.
 fn may_have_died(town: &TownDir, holder: &Holder) -> bool {
-    let by_heartbeat = matches!(town.store(), Ok(yard_journal::Store::Postgres(_)));
-    by_heartbeat && !holder.is_elsewhere() && Connection::open(&town.folder()).is_err()
+    if holder.is_elsewhere() {
+        return false;
+    }
+    match town.store() {
+        Ok(yard_journal::Store::Postgres(_)) => Connection::open(&town.folder()).is_err(),
+        Ok(yard_journal::Store::Sqlite(_)) | Err(_) => {
+            holder.pid.is_some_and(|pid| yard_workers::process_mark(pid).is_none())
+        }
+    }
 }
 
 /// Under systemd, says how the service stands; elsewhere does nothing.
