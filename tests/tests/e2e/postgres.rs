@@ -375,7 +375,8 @@ fn a_schema_that_is_gone_or_another_towns_is_refused_and_harms_no_worker() {
     assert_eq!(other.events(Some("bead.added")).len(), 0);
     fs::write(&config, right).expect("written");
     let mut next = Daemon::start(&town);
-    town.await_state("y-runs", "running");
+    wait_until("it serves", || serves(&town, &next));
+    assert_eq!(town.state_of("y-runs"), "running");
     assert!(yard_tests::town::is_alive(worker));
     town.run(["kill", "y-runs"]).ok();
     town.run(["stop"]).ok();
